@@ -139,9 +139,8 @@ static void rub(int d, const flow *a, const flow *b, double factor, double out[V
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* What the terms of a point need: [d][q]: the point q steps away in direction d, from two before to two
- * after, or for the flow from one before to one after. Near the boundary, two steps lead to the point itself.
- */
+/* The points that the terms of a point need, in each direction d: u[d] from two steps before to two after,
+ * and f[d] from one before to one after. Near the boundary, two steps lead to the point itself. */
 typedef struct stencil {
     double u[DIRECTIONS][5][VALUES];
     flow f[DIRECTIONS][3];
