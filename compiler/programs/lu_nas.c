@@ -139,8 +139,8 @@ static void rub(int d, const flow *a, const flow *b, double factor, double out[V
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* The points that the terms of a point need, in each direction d: u[d] from two steps before to two after,
- * and f[d] from one before to one after. Near the boundary, two steps lead to the point itself. */
+/* The neighbours of a point in each direction d. u[d] begins two steps before the point, f[d] one step before
+ * it. Near the boundary, two steps lead to the point itself. */
 typedef struct stencil {
     double u[DIRECTIONS][5][VALUES];
     flow f[DIRECTIONS][3];
