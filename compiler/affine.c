@@ -85,23 +85,40 @@ static void know_limits(kc_walk *w, int symbol, CXType type) {
     w->nest->context = isl_set_intersect(w->nest->context, isl_set_intersect(low, high));
 }
 
+static int add_symbol(kc_walk *w, kc_symbol symbol, const char *text) {
+    kc_nest *n = w->nest;
+    if (n->symbols == KC_SYMBOLS) {
+        kc_wrong(n, symbol.variable, "the loop has too many variables");
+        return -1;
+    }
+    n->symbol[n->symbols] = symbol;
+    n->symbol[n->symbols].id = isl_id_alloc(n->isl, text, &n->symbol[n->symbols]);
+    return n->symbols++;
+}
+
 int kc_symbol_of(kc_walk *w, CXCursor variable, int loop) {
     kc_nest *n = w->nest;
     for (int i = 0; i < n->symbols && !loop; i++)
-        if (!n->symbol[i].is_index && clang_equalCursors(n->symbol[i].variable, variable))
+        if (!n->symbol[i].is_index && n->symbol[i].array < 0 &&
+            clang_equalCursors(n->symbol[i].variable, variable))
             return i;
-    if (n->symbols == KC_SYMBOLS) {
-        kc_wrong(n, variable, "the loop has too many variables");
-        return -1;
-    }
-    kc_symbol *s = &n->symbol[n->symbols];
     char *name = kc_name(variable);
-    *s = (kc_symbol){.variable = variable, .loops = loop, .is_index = loop > 0};
-    s->id = isl_id_alloc(n->isl, name, s);
+    int symbol = add_symbol(
+        w, (kc_symbol){.variable = variable, .loops = loop, .is_index = loop > 0, .array = -1}, name);
     free(name);
-    if (!loop)
-        know_limits(w, n->symbols, clang_getCursorType(variable));
-    return n->symbols++;
+    if (symbol >= 0 && !loop)
+        know_limits(w, symbol, clang_getCursorType(variable));
+    return symbol;
+}
+
+int kc_symbol_of_member(kc_walk *w, CXCursor variable, int array, const char *text, CXType type) {
+    for (int i = 0; i < w->nest->symbols; i++)
+        if (w->nest->symbol[i].array == array && strcmp(kc_text_of(w->nest, i), text) == 0)
+            return i;
+    int symbol = add_symbol(w, (kc_symbol){.variable = variable, .array = array}, text);
+    if (symbol >= 0 && kc_is_integer(type))
+        know_limits(w, symbol, type);
+    return symbol;
 }
 
 bool kc_is_own(const kc_walk *w, CXCursor variable) {
@@ -130,7 +147,7 @@ void kc_add_check(kc_walk *w, isl_pw_aff *value, CXType type) {
 bool kc_settle(kc_walk *w, isl_set *where) {
     bool good = true;
     where = isl_set_intersect(where, isl_set_copy(w->nest->context));
-    for (int i = 0; i < w->checks; i++) {
+    for (int i = w->settled; i < w->checks; i++) {
         kc_check *c = &w->check[i];
         isl_set *low = isl_pw_aff_lt_set(isl_pw_aff_copy(c->value), limit(w, c->type, false));
         isl_set *high = isl_pw_aff_gt_set(c->value, limit(w, c->type, true));
@@ -138,7 +155,7 @@ bool kc_settle(kc_walk *w, isl_set *where) {
         good = isl_set_is_empty(bad) == isl_bool_true && good;
         isl_set_free(bad);
     }
-    w->checks = 0;
+    w->checks = w->settled;
     isl_set_free(where);
     return good;
 }
@@ -151,7 +168,7 @@ void kc_value_free(kc_value value) {
 }
 
 static kc_value unknown(void) {
-    return (kc_value){.stride = clang_getNullCursor()};
+    return (kc_value){.stride = -1};
 }
 
 static kc_value known(isl_pw_aff *aff) {
@@ -194,25 +211,35 @@ static kc_value of_variable(kc_walk *w, CXCursor node) {
     return symbol < 0 ? unknown() : known(kc_of_symbol(w, symbol));
 }
 
-/* rows × stride, if one factor is a plain variable and the other affine */
+static kc_value of_member(kc_walk *w, CXCursor node) {
+    int symbol = kc_member(w, node);
+    if (symbol < 0)
+        return unknown();
+    w->nest->symbol[symbol].used = true;
+    return known(kc_of_symbol(w, symbol));
+}
+
+/* Return the symbol, not an index, that always has this value; −1: there is none. */
+static int symbol_with(kc_walk *w, const isl_pw_aff *value) {
+    for (int i = 0; value && i < w->nest->symbols; i++) {
+        isl_pw_aff *symbol = kc_of_symbol(w, i);
+        bool is =
+            !w->nest->symbol[i].is_index && isl_pw_aff_is_equal(symbol, (isl_pw_aff *)value) == isl_bool_true;
+        isl_pw_aff_free(symbol);
+        if (is)
+            return i;
+    }
+    return -1;
+}
+
+/* rows × stride, if one factor is a symbol and the other affine */
 static kc_value flat_product(kc_walk *w, CXCursor left, CXCursor right) {
     for (int i = 0; i < 2; i++) {
-        CXCursor variable = kc_declaration(i ? left : right);
         kc_value other = kc_eval(w, i ? right : left), plain = kc_eval(w, i ? left : right);
-        bool is_symbol = plain.aff && !kc_lookup(w, variable) && !kc_is_null(variable);
-        const kc_bound *b = kc_is_null(variable) ? NULL : kc_lookup(w, variable);
-        for (int s = 0; b && b->value && s < w->nest->symbols && !is_symbol;
-             s++) { /* a parameter's own name */
-            isl_pw_aff *symbol = kc_of_symbol(w, s);
-            is_symbol =
-                !w->nest->symbol[s].is_index && isl_pw_aff_is_equal(symbol, b->value) == isl_bool_true;
-            isl_pw_aff_free(symbol);
-            if (is_symbol)
-                variable = w->nest->symbol[s].variable;
-        }
+        int stride = plain.rows ? -1 : symbol_with(w, plain.aff);
         kc_value_free(plain);
-        if (is_symbol && other.aff && !other.rows)
-            return (kc_value){kc_number(w, 0), other.aff, variable};
+        if (stride >= 0 && other.aff && !other.rows)
+            return (kc_value){kc_number(w, 0), other.aff, stride};
         kc_value_free(other);
     }
     return unknown();
@@ -321,6 +348,8 @@ kc_value kc_eval(kc_walk *w, CXCursor node) {
     switch ((int)kc_kind(node)) {
     case CXCursor_DeclRefExpr:
         return of_variable(w, node);
+    case CXCursor_MemberRefExpr:
+        return of_member(w, node);
     case CXCursor_BinaryOperator:
         return of_binary(w, node);
     case CXCursor_UnaryOperator:

@@ -149,8 +149,9 @@ bool kc_is_integer(CXType type) {
 
 bool kc_is_unsigned(CXType type) {
     type = clang_getCanonicalType(type);
-    return (type.kind >= CXType_Bool && type.kind <= CXType_UInt128 && type.kind != CXType_Char_S) ||
-           type.kind == CXType_Enum; /* an enumeration of GNU C without negative values */
+    if (type.kind == CXType_Enum) /* it has a sign if one of its constants is negative */
+        type = clang_getCanonicalType(clang_getEnumDeclIntegerType(clang_getTypeDeclaration(type)));
+    return type.kind >= CXType_Bool && type.kind <= CXType_UInt128 && type.kind != CXType_Char_S;
 }
 
 bool kc_is_floating(CXType type) {

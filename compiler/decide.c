@@ -330,7 +330,8 @@ static void find_shift(kc_nest *n, kc_decision *d) {
 static void decide_reads(kc_nest *n, int array, kc_decision *d) {
     kc_decided *a = &d->array[array];
     long long range[2];
-    bool near = n->array[array].dims > 0 && offsets(n, array, false, 0, false, range);
+    bool near = n->array[array].dims > 0 && !kc_is_read_by_members(n, array) &&
+                offsets(n, array, false, 0, false, range);
     if (near && is_empty_range(range))
         range[0] = range[1] = d->shift;
     near = near && range[0] >= d->shift - HALO_MOST && range[1] <= d->shift + HALO_MOST;
@@ -499,7 +500,7 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
         const kc_array *array = &n->array[a->array];
         used = used || array->pointer;
         written = written || (a->write && array->pointer);
-        if (!kc_is_null(array->stride) && isl_map_dim(a->where, isl_dim_out) != 2)
+        if (array->stride >= 0 && isl_map_dim(a->where, isl_dim_out) != 2)
             refuse(d, a->line, "%s is used with rows and without", array->name);
     }
     CXCursor index = n->outer.index;

@@ -316,15 +316,13 @@ static void print_ghosts(const emission *e, int site, int array, FILE *out) {
     }
 }
 
-static void print_bytes(const kc_array *a, FILE *out) {
-    char *stride = kc_is_null(a->stride) ? NULL : kc_name(a->stride);
-    if (stride)
-        fprintf(out, "(size_t)%s * sizeof(%s)[0]", stride, a->name);
+static void print_bytes(const kc_nest *n, const kc_array *a, FILE *out) {
+    if (a->stride >= 0)
+        fprintf(out, "(size_t)%s * sizeof(%s)[0]", kc_text_of(n, a->stride), a->name);
     else if (a->width > 0 && a->dims == 2)
         fprintf(out, "%lld * sizeof(%s)[0]", a->width, a->name);
     else
         fprintf(out, "sizeof(%s)[0]", a->name);
-    free(stride);
 }
 
 static void print_array(emission *e, int site, int array, FILE *out) {
@@ -336,7 +334,7 @@ static void print_array(emission *e, int site, int array, FILE *out) {
         return;
     }
     fprintf(out, "        {.name = \"%s\", .whole = &(%s)[0], .bytes = ", a->name, a->name);
-    print_bytes(a, out);
+    print_bytes(l->nest, a, out);
     fprintf(out, ", .lo = %s, .hi = %s", from, to);
     if (!a->pointer &&
         clang_getCanonicalType(clang_getCursorType(a->variable)).kind != CXType_IncompleteArray)
@@ -371,11 +369,33 @@ static int print_arrays(emission *e, int site, FILE *out) {
     return count;
 }
 
+/* Compare the members of structures that the loop reads with what it writes. The loop may read other parts of
+ * the array, too. Then only members count whose values it relies on. array −1: make all members current,
+ * before the loop's limits are computed. */
+static void print_members(const kc_loop *l, int site, int array, int count, FILE *out) {
+    bool all = array >= 0 && kc_is_read_by_members(l->nest, array);
+    for (int s = 0; s < l->nest->symbols; s++) {
+        const kc_symbol *m = &l->nest->symbol[s];
+        if (m->array < 0 || (array >= 0 && m->array != array) || (array >= 0 && !all && !m->used))
+            continue;
+        const char *text = kc_text_of(l->nest, s);
+        fprintf(out, "    kcc_copied(&kcc_site_%d, \"%s\", &%s, &%s + 1, ", site, text, text, text);
+        if (array >= 0)
+            fprintf(out, "kcc_at, %d);\n", count);
+        else
+            fputs("NULL, 0);\n", out);
+    }
+}
+
 static void print_copies(emission *e, int site, int count, FILE *out) {
     const kc_loop *l = e->site[site];
     for (int i = 0; i < l->nest->arrays; i++) {
         const kc_array *a = &l->nest->array[i];
         char *from = NULL, *to = NULL;
+        if (!a->scalar || kc_has_address(a->variable))
+            print_members(l, site, i, count, out);
+        if (kc_is_read_by_members(l->nest, i))
+            continue;
         CXType type = clang_getCursorType(a->variable);
         if (a->scalar && l->decision.array[i].role == KC_PARAMETER && !kc_is_integer(type) &&
             !kc_is_floating(type) && kc_has_address(a->variable))
@@ -398,9 +418,9 @@ static void print_copies(emission *e, int site, int count, FILE *out) {
                   "iterations may write; declare it with restrict:",
                   a->name);
         if (from) {
-            print_bytes(a, out);
+            print_bytes(l->nest, a, out);
             fprintf(out, "), (const char *)%s + %s * (long long)(", a->name, to);
-            print_bytes(a, out);
+            print_bytes(l->nest, a, out);
             fprintf(out, "), kcc_at, %d);\n", count);
         }
         free(from);
@@ -410,16 +430,14 @@ static void print_copies(emission *e, int site, int count, FILE *out) {
 
 static void print_inner(const kc_loop *l, FILE *out) { /* elements of a row in the direction of the blocks */
     const kc_array *a = &l->nest->array[l->decision.pipelined];
-    char *stride = kc_is_null(a->stride) ? NULL : kc_name(a->stride);
     if (l->decision.kind != KC_DOACROSS)
         fputs("0", out);
-    else if (stride)
-        fprintf(out, "(uint64_t)%s", stride);
+    else if (a->stride >= 0)
+        fprintf(out, "(uint64_t)%s", kc_text_of(l->nest, a->stride));
     else if (a->width > 0 && a->dims == 2)
         fprintf(out, "%lld", a->width);
     else
         fprintf(out, "sizeof(%s)[0] / sizeof(%s)[0][0]", a->name, a->name);
-    free(stride);
 }
 
 static void print_shadows(emission *e, int site, FILE *out) {
@@ -488,6 +506,7 @@ static void print_before(emission *e, int site, FILE *out) {
     const kc_decision *d = &l->decision;
     char *lower = source_of(e, h->lower), *bound = source_of(e, h->bound);
     fprintf(out, "{ /* kilter cc: %s */\n", kind_name(l));
+    print_members(l, site, -1, 0, out);
     fprintf(out, "    const long long kcc_lo = (long long)(%s), kcc_hi = (long long)(%s) + %lld;\n", lower,
             bound, past(h));
     int count = print_arrays(e, site, out);

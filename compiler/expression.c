@@ -228,7 +228,7 @@ static void bind_parameters(kc_walk *w, CXCursor call, CXCursor function) {
         bool changed = kc_has(w->changed, w->changes, parameter) || is_converted(parameter, value);
         bound[i] =
             (kc_bound){.variable = parameter, .is_place = kc_is_pointer(clang_getCursorType(parameter))};
-        bound[i].place = (kc_place){.array = KC_UNKNOWN, .stride = clang_getNullCursor()};
+        bound[i].place = (kc_place){.array = KC_UNKNOWN, .stride = -1};
         if (bound[i].is_place && !changed)
             bound[i].place = kc_place_of(w, value);
         else if (!bound[i].is_place && !changed)
@@ -284,8 +284,12 @@ static void read_element(kc_walk *w, CXCursor node) {
     bool address_of = kc_kind(node) == CXCursor_UnaryOperator &&
                       clang_getCursorUnaryOperatorKind(node) == CXUnaryOperator_AddrOf;
     if (!address_of &&
-        (!is_address(node) || clang_getCanonicalType(clang_getCursorType(node)).kind == CXType_Pointer))
+        (!is_address(node) || clang_getCanonicalType(clang_getCursorType(node)).kind == CXType_Pointer)) {
+        int before = w->nest->accesses;
         kc_touch(w, node, kc_place_of(w, node), false, KC_NO_UPDATE);
+        if (w->nest->accesses > before && kc_kind(node) == CXCursor_MemberRefExpr)
+            w->nest->access[before].member = kc_member(w, node);
+    }
 }
 
 static void read_variable(kc_walk *w, CXCursor node) {

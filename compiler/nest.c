@@ -21,6 +21,10 @@ void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) {
     nest->wrong_line = kc_line(at);
 }
 
+const char *kc_text_of(const kc_nest *nest, int symbol) {
+    return isl_id_get_name(nest->symbol[symbol].id);
+}
+
 /* --- which variables change --- */
 
 typedef struct search {
@@ -518,7 +522,10 @@ static void know_header(kc_walk *outer, CXCursor around) {
     kc_header h;
     if (!w)
         abort();
-    *w = (kc_walk){.nest = n, .loop = around, .domain = isl_set_universe(isl_space_set_alloc(n->isl, 0, 0))};
+    *w = (kc_walk){.nest = n,
+                   .loop = around,
+                   .domain = isl_set_universe(isl_space_set_alloc(n->isl, 0, 0)),
+                   .alone = true}; /* nothing is compared before the loop around */
     clang_visitChildren(kc_child(around, kc_child_count(around) - 1), collect, w);
     bool known = kc_header_read(w, around, &h) && !kc_has(w->index, w->indices, h.index);
     clang_visitChildren(around, collect, w);
@@ -564,7 +571,10 @@ static void read_loop(kc_walk *w, CXCursor loop) {
     clang_visitChildren(n->function, look_around, w);
     if (*n->wrong)
         return;
-    if (!kc_header_read(w, loop, h)) {
+    if (kc_header_read(w, loop, h)) {
+        kc_note_there(w, h->lower);
+        kc_note_there(w, h->test);
+    } else {
         kc_wrong(n, loop,
                  "the loop must have the form for (i = …; i < …; i++), and its body must not change i");
         return;
@@ -582,6 +592,7 @@ static void read_loop(kc_walk *w, CXCursor loop) {
     find_inner(n);
     w->unsure = has_jump(h->body);
     statement(w, h->body);
+    kc_check_members(w);
 }
 
 kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure) {

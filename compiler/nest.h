@@ -1,9 +1,9 @@
 /* The intermediate form: a loop, and what its iterations read and write.
  *
- * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable that the
- * loop does not change, or the index of a loop. Everything is an over-approximation: an unknown condition may
- * hold, an unknown subscript may have any value. So a proof that two iterations do not touch the same element
- * holds for the program. */
+ * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable or a
+ * structure's member that the loop does not change, or the index of a loop. Everything is an
+ * over-approximation: an unknown condition may hold, an unknown subscript may have any value. So a proof that
+ * two iterations do not touch the same element holds for the program. */
 #ifndef KC_NEST_H
 #define KC_NEST_H
 
@@ -23,7 +23,7 @@ typedef struct kc_array {
     bool pointer;    /* memory of unknown size */
     bool fresh;      /* an array, or a restricted pointer: no other name leads to its memory */
     int dims;        /* number of subscripts of its accesses; the rows of flat memory count as one */
-    CXCursor stride; /* of flat memory, x[i * n + j]: the variable n; the null cursor: there is none */
+    int stride;      /* of flat memory, x[i * n + j]: the symbol n; −1: there is none */
     long long width; /* of flat memory whose rows have a constant length: that length; 0: none */
 } kc_array;
 
@@ -44,6 +44,7 @@ typedef struct kc_access {
     bool in_inner;    /* within the first loop inside */
     bool by_own_name; /* in a called function, which names the variable itself */
     bool unsure;      /* a condition that is not known may keep iterations from it */
+    int member;       /* it reads a member of a structure: the member's symbol; −1: it does not */
     /* from [index of the loop] or [index, index of the first loop inside] to the subscripts */
     isl_map *where;
     int region[KC_DEPTH + 1], depth; /* the conditions and loops around it, from the outside */
@@ -63,9 +64,11 @@ typedef struct kc_header {
 } kc_header;
 
 typedef struct kc_symbol {
-    CXCursor variable;
-    isl_id *id;
-    int loops; /* number of the loop whose index this is, from 1; 0: a parameter */
+    CXCursor variable; /* of a member: the structure, or the pointer that leads to it */
+    isl_id *id;        /* its name is the symbol's text in C, for example n or s->n */
+    int array;         /* of a member: the array that the structure lies in; −1: no member */
+    bool used;         /* of a member: its value is relied on */
+    int loops;         /* number of the loop whose index this is, from 1; 0: a parameter */
     bool is_index;
 } kc_symbol;
 
@@ -91,6 +94,9 @@ typedef struct kc_nest {
 /* Read the loop. The nest is to be freed in any case; nest->wrong is "" if all was understood. */
 kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure);
 void kc_nest_free(kc_nest *nest);
+const char *kc_text_of(const kc_nest *nest, int symbol); /* its text in C */
+/* Does the loop only read members of the array's structures that are symbols? */
+bool kc_is_read_by_members(const kc_nest *nest, int array);
 void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Is the variable never changed after its declaration, as far as its own name goes? */

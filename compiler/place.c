@@ -16,7 +16,7 @@ void kc_place_free(kc_place *place) {
 }
 
 static kc_place nowhere(int array) {
-    return (kc_place){.array = array, .stride = clang_getNullCursor()};
+    return (kc_place){.array = array, .stride = -1};
 }
 
 static kc_place copy_of(const kc_place *p) {
@@ -48,7 +48,7 @@ static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
         return;
     }
     isl_pw_aff **last = &p->at[p->count - 1];
-    if (by.rows && (back || (p->rows && !clang_equalCursors(p->stride, by.stride)))) {
+    if (by.rows && (back || (p->rows && p->stride != by.stride))) {
         isl_pw_aff_free(by.aff); /* not a row of one length */
         by.aff = NULL;
     }
@@ -111,7 +111,7 @@ static int array_of(kc_walk *w, CXCursor variable) {
     *a = (kc_array){.variable = variable, .name = kc_name(variable), .scalar = !kc_is_pointer(type)};
     a->pointer = type.kind == CXType_Pointer || kc_is_array_parameter(variable);
     a->fresh = !a->pointer || clang_isRestrictQualifiedType(clang_getCursorType(variable));
-    a->stride = clang_getNullCursor();
+    a->stride = -1;
     if (is_volatile(type))
         kc_wrong(n, variable, "%s is volatile", a->name);
     know_dimensions(w, variable);
@@ -288,9 +288,8 @@ static bool split_flat(kc_walk *w, CXCursor node, kc_place *p, kc_array *a) {
         kc_wrong(w->nest, node, "%s: the position within the row is not known", a->name);
         return false;
     }
-    int stride = kc_symbol_of(w, p->stride, 0);
     isl_set *low = isl_pw_aff_lt_set(isl_pw_aff_copy(last), kc_number(w, 0));
-    isl_set *high = isl_pw_aff_ge_set(isl_pw_aff_copy(last), kc_of_symbol(w, stride));
+    isl_set *high = isl_pw_aff_ge_set(isl_pw_aff_copy(last), kc_of_symbol(w, p->stride));
     isl_set *where = isl_set_intersect(isl_set_copy(w->domain), isl_set_copy(w->nest->context));
     isl_set *outside = isl_set_intersect(isl_set_union(low, high), where);
     bool inside = isl_set_is_empty(outside) == isl_bool_true;
@@ -299,7 +298,7 @@ static bool split_flat(kc_walk *w, CXCursor node, kc_place *p, kc_array *a) {
         kc_wrong(w->nest, node, "%s: cannot prove that the position stays within a row", a->name);
         return false;
     }
-    if (!kc_is_null(a->stride) && !clang_equalCursors(a->stride, p->stride)) {
+    if (a->stride >= 0 && a->stride != p->stride) {
         kc_wrong(w->nest, node, "%s: its rows have two lengths", a->name);
         return false;
     }
@@ -348,6 +347,7 @@ void kc_touch(kc_walk *w, CXCursor node, kc_place place, bool write, kc_update u
                               .in_inner = w->in_inner,
                               .by_own_name = place.by_own_name,
                               .unsure = w->unsure > 0,
+                              .member = -1,
                               .depth = w->depth,
                               .line = kc_line(node)};
         memcpy(access->region, w->region, sizeof access->region);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compile each program with kilter cc, and compare its output, bit by bit, with that of the sequential program. Where there is
-# a file PROGRAM.expected, compare with that file. Rows move at every opportunity, to random places.
+# a file PROGRAM.expected, compare with that file. Rows move at every opportunity, to random places. A program that begins with
+# the comment "stops: TEXT" must end with an error that contains the text.
 # usage: programs_test.sh KILTER-CC SOURCE-DIR BINARY-DIR MPI MPICC MPIEXEC "RANKS…" PROGRAM…
 set -euo pipefail
 compiler=$1 source=$2 binary=$3 mpi=$4 mpicc=$5 mpiexec=$6 ranks=$7
@@ -22,7 +23,13 @@ for program in "$@"; do
         "$work/$name.kilter.c" -o "$work/$name" "${libraries[@]}" || { fail "$name: its program does not compile"; continue; }
     expected=${program%.c}.expected # of sums that round otherwise than the sequential program
     if [ -f "$expected" ]; then cp "$expected" "$work/expected"; else "$work/$name.sequential" >"$work/expected"; fi
+    stops=$(sed -n '1s,^/\* stops: \(.*\) \*/$,\1,p' "$program")
     for n in $ranks; do
+        if [ -n "$stops" ]; then
+            timeout 100 "${launch[@]}" -n "$n" "$work/$name" >"$work/got" 2>"$work/errors" && fail "$name on $n ranks: it does not stop"
+            grep -qF -- "$stops" "$work/errors" || fail "$name on $n ranks: another error: $(head -c 600 "$work/errors")"
+            continue
+        fi
         FORCED_SEED=$n timeout 100 "${launch[@]}" -n "$n" "$work/$name" >"$work/got" 2>"$work/errors" ||
             { fail "$name on $n ranks: it fails: $(head -c 600 "$work/errors")"; continue; }
         cmp -s "$work/expected" "$work/got" || fail "$name on $n ranks: other output: $(head -c 200 "$work/got")"

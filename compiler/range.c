@@ -167,7 +167,7 @@ bool kc_row_range(const kc_nest *n, int array, char **from, char **to) {
 
 bool kc_touches_all(const kc_nest *n, int array) {
     const kc_array *a = &n->array[array];
-    if (!kc_is_null(a->stride) || a->width > 0) /* flat memory may end within a row */
+    if (a->stride >= 0 || a->width > 0) /* flat memory may end within a row */
         return false;
     isl_set *all = rows_of(n, array, true), *sure = rows_of(n, array, false);
     bool is = all && sure && isl_set_is_subset(all, sure) == isl_bool_true;

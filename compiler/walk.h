@@ -4,12 +4,12 @@
 
 #include "nest.h"
 
-enum { KC_BOUND = 256, KC_CHANGED = 512, KC_CHECKS = 256, KC_FUNCTIONS = 64 };
+enum { KC_BOUND = 256, KC_CHANGED = 512, KC_CHECKS = 256, KC_FUNCTIONS = 64, KC_THERE = 16 };
 
 /* An integer: aff, or rows × stride + aff. aff is NULL if the value is unknown. */
 typedef struct kc_value {
     isl_pw_aff *aff, *rows;
-    CXCursor stride;
+    int stride; /* the symbol; −1: none */
 } kc_value;
 
 enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* memory of one iteration alone; memory that is not known */
@@ -20,7 +20,7 @@ typedef struct kc_place {
     int count;
     isl_pw_aff *at[KC_DIMS]; /* NULL: unknown */
     isl_pw_aff *rows;        /* flat memory: the last subscript counts from rows × stride */
-    CXCursor stride;
+    int stride;              /* the symbol; −1: none */
     bool by_own_name;
 } kc_place;
 
@@ -38,6 +38,12 @@ typedef struct kc_check {
     CXType type;
 } kc_check;
 
+/* An element with a constant position. */
+typedef struct kc_element {
+    int array, count;
+    long long at[KC_DIMS];
+} kc_element;
+
 typedef struct kc_walk {
     kc_nest *nest;
     CXCursor loop;
@@ -47,7 +53,10 @@ typedef struct kc_walk {
     CXCursor changed[KC_CHANGED], index[KC_CHANGED]; /* variables that statements and loop headers change */
     int changes, indices;
     kc_check check[KC_CHECKS];
-    int checks;
+    int checks, settled;        /* settled: the first of those that kc_settle() looks at */
+    kc_element there[KC_THERE]; /* structures behind pointers, which the loop's header reads in any case */
+    int theres;
+    bool alone;                      /* members of structures are unknown */
     CXCursor function[KC_FUNCTIONS]; /* functions that were looked through */
     int functions;
     int region[KC_DEPTH + 1], depth, regions;
@@ -73,11 +82,23 @@ bool kc_fixed(isl_pw_aff *aff, long long *value);              /* the same value
 isl_pw_aff *kc_number(kc_walk *w, long long number);
 isl_pw_aff *kc_of_symbol(kc_walk *w, int symbol);
 int kc_symbol_of(kc_walk *w, CXCursor variable, int loop); /* −1: there are too many */
+/* The same of a structure's member, which has this text and type. */
+int kc_symbol_of_member(kc_walk *w, CXCursor variable, int array, const char *text, CXType type);
 const kc_bound *kc_lookup(const kc_walk *w, CXCursor variable);
 void kc_bind(kc_walk *w, kc_bound bound);
 void kc_unbind(kc_walk *w, int count); /* down to this number */
 bool kc_has(const CXCursor *list, int count, CXCursor one);
 bool kc_is_own(const kc_walk *w, CXCursor variable); /* each iteration has its own variable */
+
+/* --- member.c --- */
+
+/* Return the symbol of a structure's member, which is a number at a constant position in memory; −1: unknown.
+ */
+int kc_member(kc_walk *w, CXCursor node);
+/* Note the structures behind pointers that an expression reads in any case. */
+void kc_note_there(kc_walk *w, CXCursor node);
+/* The loop must not change a structure if it relies on the values of its members. */
+void kc_check_members(kc_walk *w);
 
 /* --- place.c --- */
 

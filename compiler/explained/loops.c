@@ -1,4 +1,5 @@
 /* Loops, each with the verdict that kilter cc must give in the comment before it. */
+#include <stddef.h>
 #define N 100
 double u[N][N], v[N][N], w[N], s;
 int idx[N];
@@ -269,4 +270,175 @@ void skewed(void) {
     for (int i = 1; i < N / 2; i++)
         for (int k = 1 + i; k < N / 2 - 1 + i; k++)
             u[i][k] = (u[i - 1][k] + u[i - 1][k - 1] + u[i][k - 1]) / 6;
+}
+
+/* --- limits, strides and sizes that are members of structures --- */
+
+struct inner {
+    int n;
+    double x;
+};
+struct grid {
+    int n, m;
+    size_t count;
+    const struct inner *leads;
+    struct inner part, parts[3];
+    volatile int moving;
+    unsigned bits : 5;
+    union {
+        int whole;
+        float half;
+    };
+} grids[4], only;
+extern struct grid elsewhere[];
+void members(const struct grid *g, double (*restrict x)[g->m]) {
+    /* doall */
+    for (int i = 0; i < g->n; i++)
+        for (int j = 0; j < g->m; j++)
+            x[i][j] = 1;
+}
+void member_stride(const struct grid *g, double *x) {
+    /* doacross */
+    for (int i = 1; i < g->n; i++)
+        for (int j = 0; j < g->m; j++)
+            x[i * g->m + j] += x[(i - 1) * g->m + j];
+}
+void member_position(const struct grid *g, double *x) {
+    /* refused: within a row */
+    for (int i = 1; i < g->n; i++)
+        for (int j = 0; j < g->n; j++)
+            x[i * g->m + j] = 1;
+}
+void member_strides(const struct grid *g, double *x) {
+    /* refused: two lengths */
+    for (int i = 0; i < g->n; i++) {
+        if (g->m > 1)
+            x[i * g->m] = 1;
+        if (g->n > 1)
+            x[i * g->n] = 1;
+    }
+}
+void unsigned_member(const struct grid *g) {
+    /* refused: wrap around */
+    for (size_t i = 0; i < g->count - 1; i++)
+        w[i] = 1;
+}
+void declared_members(void) {
+    /* doall */
+    for (int i = only.part.n; i < grids[3].n - 1; i++)
+        for (int j = 0; j < grids[0].part.n; j++)
+            u[i][j] = 1;
+}
+void outside_of_array(void) {
+    /* refused: limits */
+    for (int i = 0; i < N && i < grids[i].n; i++)
+        w[i] = 1;
+    /* refused: limits */
+    for (int i = 0; i < (u[0][0] > 1 ? elsewhere[2].n : 1); i++)
+        w[i] = 1;
+}
+void perhaps(const struct grid *g) {
+    /* refused: limits */
+    for (int i = 0; i < (g ? g->n : 0); i++)
+        w[i] = 1;
+    /* refused: limits */
+    for (int i = 0; g && i < g->n; i++)
+        w[i] = 1;
+}
+void not_all(const struct grid *g) {
+    /* refused: limits */
+    for (int i = 0; i < g->moving; i++)
+        w[i] = 1;
+    /* refused: limits */
+    for (int i = 0; i < (int)g->bits; i++)
+        w[i] = 1;
+    /* refused: limits */
+    for (int i = 0; i < g->whole; i++)
+        w[i] = 1;
+    /* refused: limits|which memory */
+    for (int i = 0; i < g->leads->n; i++)
+        w[i] = 1;
+    /* refused: limits */
+    for (int i = 0; i < g->parts[1].n; i++)
+        w[i] = 1;
+}
+void changes_member(struct grid *g) {
+    /* refused: uses g->n as a number, and changes the memory of g|written */
+    for (int i = 0; i < g->n; i++) {
+        w[i] = 1;
+        g->n = 5;
+    }
+}
+static void grow(struct grid *g) {
+    g->n++;
+}
+static void put(int *at) {
+    *at = 3;
+}
+void changes_in_function(struct grid *g) {
+    /* refused: changes the memory of g|written */
+    for (int i = 0; i < g->n; i++) {
+        w[i] = 1;
+        grow(g);
+    }
+    /* refused: changes the memory of g|written */
+    for (int i = 0; i < g->n; i++) {
+        w[i] = 1;
+        put(&g->n);
+    }
+}
+void changes_whole(struct grid *g) {
+    /* refused: changes the memory of g|written */
+    for (int i = 0; i < g->n; i++) {
+        w[i] = 1;
+        *g = only;
+    }
+    /* refused: limits|carries */
+    for (int i = 0; i < only.n; i++) {
+        w[i] = 1;
+        only = *g;
+    }
+    /* refused: carries|changes the memory */
+    for (int i = 0; i < only.n; i++) {
+        w[i] = 1;
+        only.m = i;
+    }
+}
+void changes_element(void) {
+    /* refused: changes the memory of grids|written */
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < grids[2].m; j++)
+            grids[i].m += j;
+}
+void moves_on(struct grid *g) {
+    /* refused: limits|a pointer from outside */
+    for (int i = 0; i < g->n; i++) {
+        w[i] = 1;
+        g++;
+    }
+}
+static double first(const struct inner *s, const double *x) {
+    double all = 0;
+    for (int j = 0; j < s->n; j++)
+        all += x[j * s->n];
+    return all;
+}
+void part_of_another(const struct grid *g) { /* s->n is g->part.n, and not g->n */
+    /* doall */
+    for (int i = 0; i < g->n; i++)
+        w[i] = first(&g->part, u[i]);
+}
+enum sign { NEGATIVE = -1, POSITIVE };
+struct signs {
+    enum sign first;
+};
+void negative(enum sign first, const struct signs *s) {
+    /* refused: first subscript */
+    for (int i = 1; i < N; i++)
+        for (long j = first; j < 1; j++)
+            w[i + j] += 1;
+    /* refused: first subscript */
+    for (int i = 1 + s->first; i < N; i++)
+        for (long j = s->first; j < 1; j++)
+            w[i + j] += 1;
 }

@@ -76,17 +76,32 @@ static const char *kcc_file;
 
 #define kcc_root (kcc_rank == 0)
 
+/* Do all ranks come here within a second? Rank 0 prints the error, so the other ranks must not end it before.
+ */
+static inline bool kcc_meet(void) {
+    MPI_Request request;
+    int all = 0;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    for (double begun_s = MPI_Wtime(); !all && MPI_Wtime() < begun_s + 1;)
+        MPI_Test(&request, &all, MPI_STATUS_IGNORE);
+    return all;
+}
+
+/* Print an error on rank 0, or where rank 0 does not come here, and end the program on all ranks. */
 __attribute__((format(printf, 2, 3), noreturn)) static inline void kcc_stop(unsigned line, const char *format,
                                                                             ...) {
     va_list args;
     va_start(args, format);
-    if (kcc_root) {
+    if (kcc_root || kcc_alone || !kcc_meet()) {
         fflush(stdout);
         fprintf(stderr, "%s:%u: ", kcc_file, line);
         vfprintf(stderr, format, args);
         fputs("\n", stderr);
+        fflush(stderr);
     }
     va_end(args);
+    if (kcc_root && !kcc_alone)
+        kcc_meet();
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
 }
