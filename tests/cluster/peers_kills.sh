@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Kill workers that organise themselves as peers, at random, on hosts of unequal speed, and check that every result is right and arrives once.
+# Run this script on the head of the box, with six hosts h1 to h6:
+#   box HOSTFILE peers_kills.sh COUNT [FIRST-SEED]     it prints how many of the COUNT schedules were right; exit 1: not all
+# A schedule is chosen by its seed: one to four of the six workers, and for each the number of results after which it is killed. Two may die at once.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+count=$1 first=${2:-1} right=0
+endpoint=tcp://10.77.0.254:7777
+words=(tasks=300 task_s=0.005 result_bytes=2000 tell=10)
+hosts=(h1 h2 h3 h4 h5 h6)
+
+choose() { # SEED: print lines RESULTS HOST, in the order of the kills
+    awk -v seed="$1" 'BEGIN {
+        srand(seed); kills = 1 + int(4 * rand())
+        for (i = 1; i <= 6; i++) host[i] = "h" i
+        for (i = 1; i <= kills; i++) {
+            j = i + int((7 - i) * rand()); t = host[i]; host[i] = host[j]; host[j] = t
+            at = i > 1 && rand() < 0.2 ? at : 10 * int(25 * rand())
+            print at, host[i] } }' | sort -n
+}
+
+told() { # told COUNT: succeed if this number of results has arrived, or the run is over
+    [ "$1" = 0 ] || grep -qx "results $1" "$BOX/master.out" || ! kill -0 "$master" 2>/dev/null
+}
+
+run() { # SEED
+    local results host status=0
+    cluster-farm "${words[@]}" --listen $endpoint --workers 6 --organise peers >"$BOX/master.out" 2>"$BOX/master.err" &
+    master=$!
+    until_so grep -q -- "--join" "$BOX/master.err"
+    for host in "${hosts[@]}"; do
+        (on "$host" cluster-farm "${words[@]}" --join $endpoint --organise peers || :) >/dev/null 2>&1 & # killed, without a word of the shell
+    done
+    choose "$1" >"$BOX/kills"
+    while read -r results host; do
+        until_so told "$results"
+        act "$host" kill processes
+    done <"$BOX/kills"
+    wait $master || status=$?
+    [ $status = 0 ] && grep -q '^{.*"right":300,"wrong":0,"twice":0,"missing":0,"failed":0,' "$BOX/master.out"
+}
+
+for ((seed = first; seed < first + count; seed++)); do
+    if run "$seed"; then right=$((right + 1)); else echo "seed $seed: $(tail -n 3 "$BOX/master.err" "$BOX/master.out")" >&2; fi
+    for host in "${hosts[@]}"; do act "$host" kill processes; done
+    wait
+done
+echo "$right of $count"
+[ "$right" = "$count" ]
