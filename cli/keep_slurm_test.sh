@@ -213,7 +213,7 @@ grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the job does
 expect 2 "the queue chooses the hosts" "$kilter" move keep --to n2
 second=$(last_on)
 second=${second%%:*}
-[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "kilter drain prints a wrong answer"
+[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second as soon as its state is saved" ] || fail "kilter drain prints a wrong answer"
 state $first idle # otherwise too few nodes are free
 until_so says "$second was drained"
 until_so says "attempt 5: .*after sweep"

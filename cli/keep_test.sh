@@ -191,7 +191,7 @@ expect 2 "'x' is not a host of this run" "$kilter" move keep --to x
 expect 2 "name a host with --host" "$kilter" drain keep 1
 expect 2 "no host given" "$kilter" drain keep
 expect 2 "'x' is not a host of this run" "$kilter" drain keep --host x
-[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "kilter drain prints a wrong answer"
+[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c as soon as its state is saved"}' ] || fail "kilter drain prints a wrong answer"
 until_so on a:2,d:2
 until_so says "attempt 3"
 expect 2 "another keeper works on" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \

@@ -42,7 +42,8 @@ static void print_inputs(const kl_basis *b, FILE *out) {
     if (!isfinite(b->in[KL_IN_TASKS].value))
         kl_say(out, "rounds", "not known; give --tasks or --task-mean-s");
     else
-        kl_say(out, "rounds", "%s", b->part_count ? "as the run's chunks were dealt" : "as DAF deals them");
+        kl_say(out, "rounds", "%s",
+               b->part_count ? "chunks are dealt as in the recorded run" : "chunks are dealt as by DAF");
 }
 
 static kl_words off_by(double model_s, double measured_s) {

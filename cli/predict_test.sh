@@ -63,7 +63,7 @@ holds speeds.out '3, the fastest first, together 2 times as fast as one'
 grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: unexpected time: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, relative to'
-grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected times on the own workers of the record: $(cat hosts.out)"
+grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected forecast for the workers of the recorded run: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, relative to their own mean'
 

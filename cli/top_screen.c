@@ -185,7 +185,7 @@ static void put_question(page *p, const kl_top *top) {
             kl_top_worker(top));
         break;
     case KL_TOP_ENDING:
-        put(p, KL_TOP_WARNING, "End this run in order? Its program ends. y: yes, other keys: no");
+        put(p, KL_TOP_WARNING, "Stop this run cleanly? Its program then ends. y: yes, other keys: no");
         break;
     case KL_TOP_CHOOSING:
         put(p, KL_TOP_WARNING,

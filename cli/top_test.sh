@@ -58,8 +58,8 @@ else
         until_so shows "^workers  *2 at work"
         until_so asked p "Policy from the next run on" 'p\n'
         until_so has_other_policy
-        # key e ends the farm in order: kilter top shows the end and continues
-        until_so asked e "End this run in order" y
+        # key e stops the farm cleanly: kilter top shows the end and continues
+        until_so asked e "Stop this run cleanly" y
         until_so screen_has "cancelled"
         got=0
         wait $pid || got=$?
@@ -132,7 +132,7 @@ done
 for held in "${away[@]}"; do exec {held}>&-; done
 until_so answers /metrics kilter_workers
 
-# the master is killed: the server tells it and continues; Ctrl-C ends the server
+# The master is killed: the server reports the end of the run and continues. Ctrl-C ends the server.
 kill -9 $pid
 wait $pid 2>/dev/null || :
 until_so answers /events 'event: end'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Test kilter watch with one MPI: where it finds waiting ranks, and programs that do not end with MPI_Finalize.
+# Test kilter watch with one MPI implementation: it names the places where ranks wait, and handles programs that end without MPI_Finalize.
 # usage: watch_test.sh few|all KILTER PROGRAM OTHER_MPI LAUNCHER…     LAUNCHER: with all options except -n. KILTER_FC: the MPI's Fortran compiler; without it,
 # Fortran is not tested.
 set -euo pipefail

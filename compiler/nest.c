@@ -376,7 +376,8 @@ static void compound(kc_walk *w, CXCursor node, bool each_may) {
             within(w, parts.at[i], everywhere(w));
         else
             statement(w, parts.at[i]);
-        if (w->returned && !conditional && i + 1 < parts.count) { /* what follows may not be done */
+        if (w->returned && !conditional && i + 1 < parts.count) {
+            /* the statements after this one are perhaps not executed */
             enter(w, parts.at[i]);
             conditional = true;
         }

@@ -66,7 +66,7 @@ void r(double *x, int n) {
             x[i * n + j] = 1;
 }
 void t(unsigned n, double (*x)[8]) {
-    /* refused: wrap around */
+    /* refused: unsigned numbers may wrap around */
     for (unsigned i = 0; i < n - 1; i++)
         x[i][0] = 1;
 }
@@ -319,7 +319,7 @@ void member_strides(const struct grid *g, double *x) {
     }
 }
 void unsigned_member(const struct grid *g) {
-    /* refused: wrap around */
+    /* refused: unsigned numbers may wrap around */
     for (size_t i = 0; i < g->count - 1; i++)
         w[i] = 1;
 }
@@ -376,19 +376,19 @@ static void put(int *at) {
     *at = 3;
 }
 void changes_in_function(struct grid *g) {
-    /* refused: changes the memory of g|written */
+    /* refused: the loop uses .* as a number, and changes the memory of g|written */
     for (int i = 0; i < g->n; i++) {
         w[i] = 1;
         grow(g);
     }
-    /* refused: changes the memory of g|written */
+    /* refused: the loop uses .* as a number, and changes the memory of g|written */
     for (int i = 0; i < g->n; i++) {
         w[i] = 1;
         put(&g->n);
     }
 }
 void changes_whole(struct grid *g) {
-    /* refused: changes the memory of g|written */
+    /* refused: the loop uses .* as a number, and changes the memory of g|written */
     for (int i = 0; i < g->n; i++) {
         w[i] = 1;
         *g = only;

@@ -661,7 +661,8 @@ static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void
     return home ? kcc_keep(home->at, home->bytes) : kcc_keep(NULL, 0);
 }
 
-/* All ranks get the bytes that rank 0 has changed. Other bytes may be those of pointers. */
+/* Send to all ranks only the bytes that rank 0 has changed. The other bytes may belong to pointers, which
+ * differ between ranks. */
 static inline void kcc_share_changes(kcc_kept *k) {
     size_t bytes = k->home.bytes, count = 0;
     unsigned char *at = (unsigned char *)(size_t)k->home.at;

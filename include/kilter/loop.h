@@ -242,12 +242,12 @@ KILTER_API kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_
                                                 size_t bytes, kilter_error *error);
 
 /**
- * Declare that rows have content of changing size, which moves with them.   Collective; once, before the
- * first kilter_loop_begin().
+ * Declare that each row has content of variable size, which moves with the row.   Collective; once, before
+ * the first kilter_loop_begin().
  *
- * The struct is copied. The program makes the content of its first rows, which kilter_loop_mine() gives, and
- * frees the content that it has when the loop is closed. Content has no ghost rows: kilter_loop_post() sends
- * data to other rows.
+ * The struct is copied. kilter_loop_mine() gives the first rows of a rank; the program makes their content.
+ * When the loop is closed, the program frees the content of the rows that the rank then has. Ghost rows have
+ * no content; use kilter_loop_post() to send data to other rows.
  * @return KILTER_OK; KILTER_ERR_RANGE (a function is missing, or the loop is `deep`); KILTER_ERR_USAGE (the
  * loop has begun, has content already, or ranks make different calls); KILTER_ERR_MEMORY; KILTER_ERR_MPI;
  * KILTER_ERR_PEER

@@ -38,7 +38,7 @@ extern "C" {
     X(ERR_RECORD, "the run record could not be written or read")                                             \
     X(ERR_MPI, "MPI refused something")                                                                      \
     X(ERR_CANCELLED, "the run was cancelled")                                                                \
-    /* errors that lose nothing: */                                                                          \
+    /* errors after which no task and no result is lost: */                                                  \
     X(ERR_STOPPED, "the run was saved and stopped on request")
 
 /** Result of a call. New statuses are added at the end, so that each keeps its number. */

@@ -211,7 +211,7 @@ bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *s, uint32_
         return false;
     kl_lane lane = lane_of(s, worker);
     snprintf(reason, KL_REASON_BYTES,
-             "too slow to help: a task would end at this worker in %s, but the other workers finish all "
+             "too slow to help: this worker would end a task only in %s, but the other workers finish all "
              "tasks in %s",
              kl_say_s(task_end_s(&lane, kl_task_units(s), 1)).text, kl_say_s(dealer->assignment.end_s).text);
     return true;

@@ -210,13 +210,14 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_int_equal(a.decision.count, 3);
     assert_int_equal(a.idle, 1);
     assert_true(fabs(a.end_s - 4) < 1e-9);
-    /* with equal shares, the run ends after 7 tasks of 20 s; with the assignment, after 4 s */
+    /* With equal shares, the slow worker would do 7 tasks of 20 s, so the run would end after 140 s. With the
+     * chosen assignment, the run ends after 4 s. */
     assert_true(fabs(a.decision.gain_s - 136) < 1e-9);
     assert_non_null(strstr(a.decision.reason, "workers too slow to help: 1"));
     char reason[KL_REASON_BYTES];
     assert_true(kl_dealer_leaves_out(w.dealer, &w.s, 3, reason));
     assert_non_null(strstr(
-        reason, "a task would end at this worker in 20 s, but the other workers finish all tasks in 4 s"));
+        reason, "this worker would end a task only in 20 s, but the other workers finish all tasks in 4 s"));
     assert_false(kl_dealer_leaves_out(w.dealer, &w.s, 0, reason));
     assert_int_equal(deal(&w, 3), 0);
     assert_int_equal(deal(&w, 2), 16);

@@ -318,7 +318,7 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
     if (plan->way != KL_TEAM_FEWER && unexplained_part(it) > UNEXPLAINED) {
         plan->seen = 0;
         snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to %s", 100 * unexplained_part(it),
-                 lost ? "imbalance first" : "unknown causes");
+                 lost ? "imbalance" : "unknown causes");
         return true;
     }
     snprintf(why, WHY_BYTES, "seen in %u of %u iterations%s", (unsigned)plan->seen, (unsigned)wanted,

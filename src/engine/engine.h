@@ -358,9 +358,9 @@ typedef struct kl_tuning {
     uint32_t workers;
 } kl_tuning;
 
-/* Set tuning points. The factor takes effect with the next batch, the other points with the next run. Each
- * change is then recorded as a decision. KILTER_ERR_RANGE: the factor is outside [0, 1], and nothing is set.
- */
+/* Set the policy, the partition factor or the number of workers of a farm. The factor takes effect with the
+ * next batch, the policy and the number of workers with the next run. Each change is then recorded as a
+ * decision. KILTER_ERR_RANGE: the factor is outside [0, 1], and nothing is set. */
 kilter_status kl_master_tune(kl_master *master, const kl_tuning *tuning, kilter_error *error);
 
 typedef enum kl_worker_doing {

@@ -232,9 +232,11 @@ kilter_status kl_mates_heard(kl_worker *w, const kl_note_head *head, kl_peer pee
 /* Handle the master's answer with an address: connect to the worker, and send the messages that wait. *gone:
  * true if the worker is gone. */
 kilter_status kl_mates_found(kl_worker *w, const kl_where *where, bool *gone, kilter_error *error);
-/* Handle that a connection to a worker has ended; kl_mates_lose_worker(): that a worker is gone. Return the
- * worker's number in the run; UINT32_MAX: it has none. */
+/* Handle the end of a connection to a worker. Return the worker's number in the run, or UINT32_MAX if the
+ * worker is not part of the run. */
 uint32_t kl_mates_lose(mates *m, kl_peer peer);
+/* Handle the loss of a worker. Return the worker's number in the run, or UINT32_MAX if the worker is not part
+ * of the run. */
 uint32_t kl_mates_lose_worker(kl_worker *w, uint64_t worker);
 void kl_mates_clear(mates *m); /* forget the peers of the run, but keep the connections */
 void kl_mates_free(mates *m);

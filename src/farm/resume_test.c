@@ -514,9 +514,9 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     b->lucky = true;
     expect_well(b, &p);
     do_sql(at->file, "PRAGMA user_version = 1");
-    expect_refused(b, &p, KILTER_ERR_RECORD, "of an earlier version of Kilter");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "an earlier version of Kilter made it; use that version");
     do_sql(at->file, "PRAGMA user_version = 3");
-    expect_refused(b, &p, KILTER_ERR_RECORD, "of a later version of Kilter");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "a later version of Kilter made it; use that version");
     unlink(at->file);
 
     assert_int_equal(mkfifo(at->file, 0600), 0);

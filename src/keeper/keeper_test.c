@@ -334,7 +334,7 @@ static void requests_are_answered_and_carried_out(void **state) {
         {KL_KEEPER_MOVE, "c", "the run moves to c", "c", false},
         {KL_KEEPER_MOVE, NULL, "the fittest hosts", "ab", false},
         {KL_KEEPER_MOVE, "x", "'x' is not a host of this run", "ab", true},
-        {KL_KEEPER_DRAIN, "b", "the run leaves b when it is saved", "ac", false},
+        {KL_KEEPER_DRAIN, "b", "the run leaves b as soon as its state is saved", "ac", false},
         {KL_KEEPER_DRAIN, "d", "d gets no ranks", "ab", false},
         {KL_KEEPER_DRAIN, "a,b,c,d", "fewer than 1 ranks would fit", "ab", true},
         {KL_KEEPER_DRAIN, "x", "'x' is not a host", "ab", true},
@@ -613,7 +613,8 @@ static void without_progress_nothing_is_restarted_for_ever(void **state) {
             world_pass(&w, 0.1);
         }
         assert_true(w.over && w.end.result == KL_KEEPER_GAVE_UP);
-        /* A planned move may save something new. Then the full number of attempts is allowed again. */
+        /* A planned move may save newer state. Then the program may be started the full number of times
+         * again. */
         uint32_t series = w.save_every_s > 0 ? w.moves + 1 : 1;
         assert_true(w.starts <= series * (w.keeper.options.tries + 1));
         assert_true(w.save_every_s > 0 || w.starts <= w.keeper.options.tries);

@@ -60,7 +60,8 @@ static void wish_drain(kl_keeper *k, const char *names) {
     k->tally.by_hand |= used;
     if (used && k->state == KL_KEEPER_RUNNING)
         kl_keeper_look(k, true);
-    kl_keeper_answer(k, false, used ? "the run leaves %.300s when it is saved" : "%.300s gets no ranks",
+    kl_keeper_answer(k, false,
+                     used ? "the run leaves %.300s as soon as its state is saved" : "%.300s gets no ranks",
                      names);
 }
 

@@ -423,10 +423,12 @@ MORTAL(Ibcast, (void *data, int count, MPI_Datatype type, int root, MPI_Comm com
 MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, copy, request))
 
 enum {
+    /* number of calls of kilter_loop_begin() and _end() after which all ranks know that every rank has
+       started */
     ALL_THERE = 2,
+    /* number of calls of kilter_loop_begin() and _end() after which all ranks know that all are connected */
     CONNECTED = 6
-}; /* ALL_THERE, CONNECTED: numbers of begins and ends after which the other ranks know that all ranks are
-      there, or that all are connected */
+};
 
 static void test_birth(int when, int who) {
     run r = new_run();

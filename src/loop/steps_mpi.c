@@ -35,9 +35,10 @@ static void name_call(uint64_t packed, char text[NAME_BYTES]) {
         snprintf(details, sizeof details, " for array %u", array);
     else if (call == KL_CALL_SUM || call == KL_CALL_SHARE || call == KL_CALL_REDUCE)
         snprintf(details, sizeof details, " of array %u", array);
-    else if (call == KL_CALL_GATHER || call == KL_CALL_SCATTER)
-        snprintf(details, sizeof details, " of array %u %s rank %u", array,
-                 call == KL_CALL_GATHER ? "to" : "from", root);
+    else if (call == KL_CALL_GATHER)
+        snprintf(details, sizeof details, " of array %u to rank %u", array, root);
+    else if (call == KL_CALL_SCATTER)
+        snprintf(details, sizeof details, " of array %u from rank %u", array, root);
     else if (array > 0)
         snprintf(details, sizeof details, " of follower %u", array);
     snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (sweeps so far: %u)",

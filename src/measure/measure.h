@@ -241,10 +241,11 @@ const kl_crew_sums *kl_crew_total(const kl_crew *crew);
 /* Return the mean rate of the workers whose rate is known; 0: no rate is known. */
 double kl_crew_mean_rate(const kl_crew *crew);
 
-/* The functions from here to kl_crew_first_end_s() need a mean rate above 0. They leave out worker `without`;
- * UINT32_MAX: none. This one returns what the workers with free_s < within_s can do. Overdue workers whose
- * silences differ by less than a fifth are treated as a group, so their rate may be up to 0.83 % too low. All
- * other results are exact. */
+/* --- queries that need a mean rate above 0; they leave out worker `without` (UINT32_MAX: no worker) --- */
+
+/* Return the sums over the workers with free_s < within_s. Overdue workers form a group if the times since
+ * their last messages differ by less than a fifth. The rate of a group may be up to 0.83 % too low; all other
+ * results are exact. */
 kl_crew_part kl_crew_free_within(const kl_crew *crew, double within_s, uint32_t without);
 /* Return the largest free_s of all workers; 0: there is no worker. */
 double kl_crew_longest_s(const kl_crew *crew);

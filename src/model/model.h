@@ -156,9 +156,8 @@ double kl_model_answer_s(const kl_load *load, uint32_t workers);
 double kl_model_roused_s(const kl_load *load, uint32_t workers);
 const char *
 kl_shared_name(kl_shared what); /* Return a name of the resource, such as "the cores of the master's host". */
-kl_load kl_load_with_bytes(const kl_load *load,
-                           double times); /* Return the load that the run would have if the contents of its
-                                             messages were `times` as large. */
+/* Return the load that the run would have if every message's content were larger by the factor `times`. */
+kl_load kl_load_with_bytes(const kl_load *load, double times);
 
 /* An interval that contains the time of a run with the probability KL_SURE. */
 static const double KL_SURE = 0.9;

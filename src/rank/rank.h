@@ -35,7 +35,7 @@ typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CA
 
 /* The operations in which the kinds of loops differ. */
 typedef struct kl_kind {
-    /* true: a rank has several ranges of rows, in any order of ranks */
+    /* true: a rank may have several ranges of rows, and the ranges need not be in the order of the ranks */
     bool anywhere;
     bool buffers; /* true: a rank may be one sweep ahead of its neighbours */
     /* stages[call]: the stages of each call; each list ends with NULL */

@@ -254,7 +254,7 @@ static void who_is_too_slow_to_help_is_recorded(void **state) {
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *withheld = decision_of(report, "withhold"),
                              *assigned = decision_of(report, "assign");
-    assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end at this worker in "));
+    assert_non_null(strstr(withheld->last_reason, "too slow to help: this worker would end a task only in "));
     assert_non_null(strstr(assigned->last_reason, "to 3 workers"));
     assert_non_null(strstr(assigned->last_reason, "too slow to help: 1"));
     assert_true(assigned->forecasts == assigned->decisions && assigned->decisions >= RUNS - 2);

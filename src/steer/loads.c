@@ -10,8 +10,7 @@ enum {
     AVERAGED = 16, /* a state's speeds are averaged over at most this number of rounds */
     /* the usual duration of a state of speeds is the mean of at most this number of its last durations */
     DWELLS = 4,
-    /* the mean duration over all states, used for new states, is taken over at most this number of last
-     * durations */
+    /* the usual duration of a new state is the mean duration of at most this number of recent states */
     OTHERS = 8,
     /* the mean duration over all states is used if at least this number of states have ended */
     SEVERAL = 3,

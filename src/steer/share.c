@@ -80,7 +80,7 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    uint64_t each = left / count; /* above 0 only if n exceeds the precision of a double */
+    uint64_t each = left / count; /* the quotient is above 0 only if n exceeds the precision of a double */
     for (size_t i = 0; i < count && each > 0; i++)
         shares[dues[i].rank] += each;
     deal_parts(left % count, dues, count, shares);

@@ -133,7 +133,7 @@ int kl_liveness_fd(const kl_liveness *l) {
 }
 
 void kl_liveness_say(kl_liveness *l, size_t worker, const void *words, size_t size) {
-    if (l->fds[worker] >= 0) /* the line is still open, so its other end lives */
+    if (l->fds[worker] >= 0) /* the connection is still open, so the worker is alive */
         (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

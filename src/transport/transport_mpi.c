@@ -790,7 +790,7 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    /* room for all ranks, although a worker uses peers after the first only after open() */
+    /* room for all ranks; before open(), a worker uses only peers[0] */
     m->peers = calloc((size_t)m->ranks, sizeof *m->peers);
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));

@@ -60,7 +60,7 @@ enum {
     VERSION_BYTES = sizeof hello - 1,
     /* bytes of the details in a forked worker's HELLO: the arenas' token and the worker's process number */
     FORKED_BYTES = 16,
-    PAIR_BYTES = 4, /* bytes of the details in WELCOME: the number of the worker's pair of arenas */
+    PAIR_BYTES = 4, /* size in bytes of the number of the worker's pair of arenas, which WELCOME contains */
 };
 
 enum {
