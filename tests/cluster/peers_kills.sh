@@ -41,6 +41,11 @@ run() { # SEED
     [ $status = 0 ] && grep -q '^{.*"right":300,"wrong":0,"twice":0,"missing":0,"failed":0,' "$BOX/master.out"
 }
 
+finish_up() {
+    local status=$?
+    [ $status = 0 ] || { echo "seed $seed:"; cat "$BOX/kills" "$BOX/master.err"; tail -n 3 "$BOX/master.out"; } >&2
+}
+trap finish_up EXIT
 for ((seed = first; seed < first + count; seed++)); do
     if run "$seed"; then right=$((right + 1)); else echo "seed $seed: $(tail -n 3 "$BOX/master.err" "$BOX/master.out")" >&2; fi
     for host in "${hosts[@]}"; do act "$host" kill processes; done
