@@ -9,6 +9,7 @@ count=$1 first=${2:-1} right=0
 endpoint=tcp://10.77.0.254:7777
 words=(tasks=300 task_s=0.005 result_bytes=2000 tell=10)
 hosts=(h1 h2 h3 h4 h5 h6)
+declare -A workers
 
 choose() { # SEED: print lines RESULTS HOST, in the order of the kills
     awk -v seed="$1" 'BEGIN {
@@ -16,12 +17,18 @@ choose() { # SEED: print lines RESULTS HOST, in the order of the kills
         for (i = 1; i <= 6; i++) host[i] = "h" i
         for (i = 1; i <= kills; i++) {
             j = i + int((7 - i) * rand()); t = host[i]; host[i] = host[j]; host[j] = t
-            at = i > 1 && rand() < 0.2 ? at : 10 * int(25 * rand())
+            at = i > 1 && rand() < 0.2 ? at : 10 + 10 * int(24 * rand())
             print at, host[i] } }' | sort -n
 }
 
 told() { # told COUNT: succeed if this number of results has arrived, or the run is over
-    [ "$1" = 0 ] || grep -qx "results $1" "$BOX/master.out" || ! kill -0 "$master" 2>/dev/null
+    grep -qx "results $1" "$BOX/master.out" || ! kill -0 "$master" 2>/dev/null
+}
+
+# A host carries out a kill some time after it is told. So wait for the worker's end: a late kill would end the worker of the next run.
+kill_worker() { # HOST
+    ! kill -0 "$master" 2>/dev/null || act "$1" kill processes
+    wait "${workers[$1]}"
 }
 
 run() { # SEED
@@ -30,12 +37,13 @@ run() { # SEED
     master=$!
     until_so grep -q -- "--join" "$BOX/master.err"
     for host in "${hosts[@]}"; do
-        (on "$host" cluster-farm "${words[@]}" --join $endpoint --organise peers || :) >/dev/null 2>&1 & # killed, without a word of the shell
+        (on "$host" cluster-farm "${words[@]}" --join $endpoint --organise peers || :) >/dev/null 2>&1 & # the shell says nothing about its death
+        workers[$host]=$!
     done
     choose "$1" >"$BOX/kills"
     while read -r results host; do
         until_so told "$results"
-        act "$host" kill processes
+        kill_worker "$host"
     done <"$BOX/kills"
     wait $master || status=$?
     [ $status = 0 ] && grep -q '^{.*"right":300,"wrong":0,"twice":0,"missing":0,"failed":0,' "$BOX/master.out"
@@ -48,7 +56,6 @@ finish_up() {
 trap finish_up EXIT
 for ((seed = first; seed < first + count; seed++)); do
     if run "$seed"; then right=$((right + 1)); else echo "seed $seed: $(tail -n 3 "$BOX/master.err" "$BOX/master.out")" >&2; fi
-    for host in "${hosts[@]}"; do act "$host" kill processes; done
     wait
 done
 echo "$right of $count"
