@@ -158,6 +158,29 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     let_go(&a);
 }
 
+/* All peers have reported, but nobody has task 99. The root must wait for it as a late task first, and then
+ * call a census, which finds that the task is lost. */
+static void the_root_calls_a_census_for_tasks_that_do_not_come(void **state) {
+    (void)state;
+    alone a = peer_of(0, 2, "steal", (kl_span){0, 1});
+    kl_note report = {.kind = KL_NOTE_REPORT, .round = 1, .peers = 2};
+    assert_true(kl_ranges_add(&report.spans, (kl_span){1, 99}));
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_ENDED}, 1, &a.out);
+    hears(&a, 1, &report, 1);
+    assert_null(sent(&a, KL_NOTE_CALL));
+    double patient_until_s = a.out.wake_s;
+    assert_true(patient_until_s > 2 && patient_until_s < 100);
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, patient_until_s, &a.out);
+    assert_non_null(sent(&a, KL_NOTE_CALL));
+    report.round = 2;
+    report.spans.count = 0;
+    hears(&a, 1, &report, patient_until_s);
+    assert_true(a.node->work.hand.on);
+    assert_int_equal(a.node->work.hand.task, 99);
+    kl_note_free(&report);
+    let_go(&a);
+}
+
 /* A parent must report the results of a dead child from the last copy that the child sent, unless they are
  * committed. Peer 1 is the parent of peer 13. */
 static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
@@ -238,6 +261,7 @@ int main(void) {
         cmocka_unit_test(a_message_from_behind_the_cut_waits),
         cmocka_unit_test(tasks_of_a_round_that_was_not_committed_are_reported_again),
         cmocka_unit_test(tasks_done_after_the_report_go_up_twice_if_a_census_comes),
+        cmocka_unit_test(the_root_calls_a_census_for_tasks_that_do_not_come),
         cmocka_unit_test(a_parent_reports_what_a_child_saved_before_it_died),
         cmocka_unit_test(messages_of_a_peer_that_is_gone_are_not_heard),
         cmocka_unit_test(deaths_go_up_together),

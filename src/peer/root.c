@@ -13,6 +13,10 @@ static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
 /* The closing round begins when the time left is shorter than LAST_ROUNDS rounds plus the time of LAST_TASKS
  * tasks. */
 static const double LAST_ROUNDS = 1.5, LAST_TASKS = 8;
+/* After the closing round, the root waits for late tasks for PATIENCE_S seconds, for the time of
+ * PATIENCE_ROUNDS rounds, and for PATIENCE_TASKS times the mean time of a task on a peer, whichever is
+ * longest. */
+static const double PATIENCE_S = 2, PATIENCE_ROUNDS = 50, PATIENCE_TASKS = 10;
 
 bool kl_root_begin(kl_node *n, const kl_ranges *done) {
     n->root = calloc(1, sizeof *n->root);
@@ -131,6 +135,17 @@ static void plan(kl_node *n, const kl_orders *orders) {
     kl_round_plan(n, n->of.number, &note);
 }
 
+/* All peers have reported that they have no tasks left, but some tasks are missing. They should come as late
+ * tasks soon. If a message was lost with a dead peer, they never come: then a census finds them. */
+static void be_patient(kl_node *n) {
+    kl_root *root = n->root;
+    double task_s = root->sharing.mean_rate > 0 ? 1 / root->sharing.mean_rate : 0;
+    root->waits = true;
+    root->call_s =
+        fmin(root->call_s,
+             n->now_s + fmax(PATIENCE_S, fmax(PATIENCE_ROUNDS * root->took_s, PATIENCE_TASKS * task_s)));
+}
+
 void kl_root_close(kl_node *n) {
     kl_root *root = n->root;
     kl_ranges lost = {0};
@@ -152,7 +167,7 @@ void kl_root_close(kl_node *n) {
     kl_peer_check(n, !failed);
     root->shared |= rule.moves && root->sharing.mean_rate > 0;
     if (n->round.closing && root->state.committed < n->of.tasks)
-        root->waits = true;
+        be_patient(n);
     else
         plan(n, &orders);
     kl_ranges_free(&lost);
