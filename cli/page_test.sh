@@ -74,3 +74,9 @@ got=0
 "$tool" run evil.html "$(cat "$here/page_test.js")" >result 2>err || got=$?
 [ $got != 77 ] || { echo "no Chromium: the page was not opened"; exit 0; }
 [ $got = 0 ] && [ "$(cat result)" = '"right"' ] || fail "in the browser: $(cat result err)"
+
+# a browser that cannot unpack the data says so, and still shows the sentences
+sed 's|<script type=|<script>delete window.DecompressionStream</script>&|' finished.html >old.html
+"$tool" run old.html 'document.body.innerText' >result 2>err || fail "in an old browser: $(cat err)"
+grep -q 'This browser cannot unpack the data of this page' result || fail "an old browser does not say what is missing: $(cat result)"
+grep -q '2 workers did 120 tasks' result || fail "an old browser does not show the sentences: $(cat result)"

@@ -5,7 +5,7 @@ const $ = id => document.getElementById(id), root = document.documentElement;
 const colour = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 const known = x => x !== null && x !== undefined && Number.isFinite(x);
-const COLUMNS = ['gap', 'length', 'idle', 'tasks', 'first', 'run', 'state', 'units'], SIGNED = new Set(['gap', 'first', 'run']);
+const COLUMNS = ['gap', 'length', 'idle', 'tasks', 'rank', 'skip', 'run', 'state', 'units'], SIGNED = new Set(['gap', 'skip', 'run']);
 
 /* ---- words ---- */
 
@@ -55,8 +55,9 @@ function decode(bytes) {
   const parts = sections(bytes), text = part => new TextDecoder().decode(part);
   const d = JSON.parse(text(parts[0])), count = d.lanes.reduce((sum, lane) => sum + lane[1], 0), raw = {};
   COLUMNS.forEach((name, i) => { raw[name] = numbers(parts[1 + i], count, SIGNED.has(name)); });
-  d.predicted = parts.length > 9 && parts[9].length ? JSON.parse(text(parts[9])) : null;
-  d.weighted = parts[8].length > 0;
+  const prediction = parts[1 + COLUMNS.length];
+  d.predicted = prediction?.length ? JSON.parse(text(prediction)) : null;
+  d.weighted = parts[COLUMNS.length].length > 0;
   const c = d.chunks = { count, began: new Float64Array(count), ended: new Float64Array(count), busy: new Float64Array(count), reach: new Float64Array(count),
     run: new Float64Array(count), tasks: raw.tasks, state: raw.state, units: new Float64Array(count) };
   const names = new Map(d.report.workers.map(w => [w.worker, w])), known_ = new Set(d.lanes.map(l => l[0]));
@@ -77,21 +78,30 @@ function decode(bytes) {
       c.units[i] = d.weighted ? raw.units[i] * d.unit : raw.tasks[i];
     }
   }
-  d.firstOf = firsts(c, raw.first);
+  d.firstOf = firsts(c, raw.rank, raw.skip);
   d.marks = marksOf(d);
   return d;
 }
 // Return a function that gives the first task of a chunk. Sorting waits until somebody asks.
-function firsts(c, deltas) {
+function firsts(c, ranks, skips) {
   let made = null;
-  return i => {
-    if (!made) {
-      made = new Float64Array(c.count);
-      let hi = 0;
-      Array.from(made.keys()).sort((a, b) => c.began[a] - c.began[b] || a - b).forEach((at, k) => { made[at] = hi + deltas[k]; hi = made[at] + c.tasks[at]; });
-    }
-    return made[i];
-  };
+  return i => made ? made[i] : (made = firstTasks(c, ranks, skips))[i];
+}
+// In order of beginning, a chunk's rank tells how many of its run's remaining chunks come before it in the order of tasks.
+function firstTasks(c, ranks, skips) {
+  const first = new Float64Array(c.count), left = new Map(), runs = new Map(), order = Array.from(first.keys());
+  for (const i of order) { if (!runs.has(c.run[i])) runs.set(c.run[i], []); runs.get(c.run[i]).push(-1); }
+  for (const [run, chunks] of runs) left.set(run, Array.from(chunks.keys()).reverse()); // places are taken from the end, which is fast
+  order.sort((a, b) => c.began[a] - c.began[b] || a - b).forEach((i, k) => {
+    const places = left.get(c.run[i]);
+    runs.get(c.run[i])[places.splice(places.length - 1 - ranks[k], 1)[0]] = i;
+  });
+  let k = 0;
+  for (const run of [...runs.keys()].sort((a, b) => a - b)) {
+    let end = 0;
+    for (const i of runs.get(run)) { first[i] = end + skips[k++]; end = first[i] + c.tasks[i]; }
+  }
+  return first;
 }
 // Decisions and failures, in order of time.
 function marksOf(d) {
@@ -551,6 +561,10 @@ function live() {
 const page = window.kilterPage = { decode, inflate, fromBase64, get data() { return data; }, get view() { return view; }, get drawn() { return drawn; }, show, draw, zoom, step, times: {} };
 page.ready = (async () => {
   listen();
+  if (typeof DecompressionStream !== 'function') {
+    $('now').textContent = 'This browser cannot unpack the data of this page, so the pictures and tables are missing. Open it in Chrome or Edge 103, Firefox 113, Safari 16.4, or a later version.';
+    return;
+  }
   if (root.dataset.live) { live(); return; }
   const began = performance.now(), decoded = decode(await inflate(fromBase64($('data').textContent)));
   page.times.decode = performance.now() - began;

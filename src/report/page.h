@@ -42,6 +42,18 @@ typedef struct kl_page_chunks {
     kl_costs costs;
 } kl_page_chunks;
 
+/* The first task of a chunk. `at` is the chunk's index in the columns that are sorted by worker. */
+typedef struct kl_page_first {
+    int64_t began; /* tick */
+    uint64_t at, run, lo, hi;
+} kl_page_first;
+
+/* Write the first tasks as the columns RANK and SKIP, and change the order of `firsts`. Return false if
+ * memory runs out. */
+bool kl_page_put_firsts(kl_page_first *firsts, size_t count, kl_page_chunks *chunks);
+void kl_page_put_varint(kl_buffer *to, uint64_t value);
+void kl_page_put_signed(kl_buffer *to, int64_t value);
+
 /* Read the chunks of the record. On failure set r->failed or r->memory. */
 void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks);
 void kl_page_chunks_free(kl_page_chunks *chunks);

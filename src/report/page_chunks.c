@@ -18,33 +18,16 @@ typedef struct kl_chunk {
     double began_s, ended_s, busy_s, units;
 } kl_chunk;
 
-/* The first task of a chunk. If chunks are sorted by this task, most chunks begin where the previous one
- * ends. */
-typedef struct kl_first {
-    int64_t began;
-    uint64_t at, lo, hi; /* at: index among all chunks */
-} kl_first;
-
 typedef struct collecting {
     kl_reading *r;
     kl_page_chunks *to;
-    int64_t ended_tick; /* end of the worker's previous chunk */
-    uint64_t run;       /* run of this chunk */
-    kl_first *firsts;   /* [to->count] */
+    int64_t ended_tick;    /* end of the worker's previous chunk */
+    uint64_t run;          /* run of this chunk */
+    kl_page_first *firsts; /* [to->count] */
     size_t first_count;
     double ended_s;    /* end of the worker's previous chunk in the last run; NAN: there is none */
     double present[2]; /* times at which the worker's part in that run began and ended */
 } collecting;
-
-static void put_varint(kl_buffer *to, uint64_t value) {
-    for (; value >= 0x80; value >>= 7)
-        kl_put_u8(to, (uint8_t)(0x80 | (value & 0x7f)));
-    kl_put_u8(to, (uint8_t)value);
-}
-
-static void put_signed(kl_buffer *to, int64_t value) {
-    put_varint(to, value < 0 ? 2 * (uint64_t)(-(value + 1)) + 1 : 2 * (uint64_t)value);
-}
 
 static double within(double value, double low, double high) {
     return value >= low ? fmin(value, high) : low; /* NAN becomes `low` */
@@ -127,38 +110,21 @@ static void put_chunk(collecting *c, const kl_chunk *chunk) {
     kl_page_chunks *to = c->to;
     int64_t began = tick_of(to, chunk->began_s), ended = tick_of(to, chunk->ended_s);
     int64_t busy = (int64_t)llround(within(chunk->busy_s / to->tick_s, 0, (double)(ended - began)));
-    put_signed(&to->column[KL_PAGE_GAP], began - c->ended_tick);
-    put_varint(&to->column[KL_PAGE_LENGTH], (uint64_t)(ended - began));
-    put_varint(&to->column[KL_PAGE_IDLE], (uint64_t)(ended - began - busy));
-    put_varint(&to->column[KL_PAGE_TASKS], chunk->tasks);
-    put_signed(&to->column[KL_PAGE_RUN], (int64_t)(chunk->run - c->run));
-    put_varint(&to->column[KL_PAGE_STATE], chunk->state);
+    kl_page_put_signed(&to->column[KL_PAGE_GAP], began - c->ended_tick);
+    kl_page_put_varint(&to->column[KL_PAGE_LENGTH], (uint64_t)(ended - began));
+    kl_page_put_varint(&to->column[KL_PAGE_IDLE], (uint64_t)(ended - began - busy));
+    kl_page_put_varint(&to->column[KL_PAGE_TASKS], chunk->tasks);
+    kl_page_put_signed(&to->column[KL_PAGE_RUN], (int64_t)(chunk->run - c->run));
+    kl_page_put_varint(&to->column[KL_PAGE_STATE], chunk->state);
     if (to->unit > 0)
-        put_varint(&to->column[KL_PAGE_UNITS],
-                   (uint64_t)llround(within(chunk->units / to->unit, 0, UNIT_STEPS)));
+        kl_page_put_varint(&to->column[KL_PAGE_UNITS],
+                           (uint64_t)llround(within(chunk->units / to->unit, 0, UNIT_STEPS)));
     c->ended_tick = ended;
     c->run = chunk->run;
-    kl_first *first;
+    kl_page_first *first;
     KL_APPEND(c->r, c->firsts, c->first_count, first);
     if (first)
-        *first = (kl_first){began, c->first_count, chunk->lo, chunk->lo + chunk->tasks};
-}
-
-static int by_began(const void *a, const void *b) {
-    const kl_first *x = a, *y = b;
-    return x->began != y->began ? (x->began > y->began) - (x->began < y->began)
-                                : (x->at > y->at) - (x->at < y->at);
-}
-
-static void put_firsts(collecting *c) {
-    uint64_t hi = 0;
-    if (c->first_count > 0)
-        qsort(c->firsts, c->first_count, sizeof *c->firsts, by_began);
-    for (size_t i = 0; i < c->first_count; i++) {
-        put_signed(&c->to->column[KL_PAGE_FIRST], (int64_t)(c->firsts[i].lo - hi));
-        hi = c->firsts[i].hi;
-    }
-    free(c->firsts);
+        *first = (kl_page_first){began, c->first_count, chunk->run, chunk->lo, chunk->lo + chunk->tasks};
 }
 
 static void take_chunk(collecting *c, sqlite3_stmt *row) {
@@ -236,7 +202,8 @@ void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks) {
         take_chunk(&c, statement);
     sqlite3_finalize(statement);
     end_lane(&c);
-    put_firsts(&c);
+    r->memory |= !kl_page_put_firsts(c.firsts, c.first_count, chunks);
+    free(c.firsts);
     add_unused(r->report, chunks);
     for (int i = 0; i < KL_PAGE_COLUMN_COUNT; i++)
         r->memory |= chunks->column[i].failed;

@@ -69,7 +69,7 @@ static void put_story(kl_json *j, const kl_page *page) {
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out) {
     kl_json j = {.out = out, .first = false, .digits = DIGITS}; /* written after the member "report" */
     fputs("{\"report\":", out);
-    kl_report_print_rounded(r->report, DIGITS, out);
+    kl_report_print_for_page(r->report, DIGITS, out);
     kl_json_number(&j, "tick_s", chunks->tick_s);
     kl_json_number(&j, "end_s", chunks->end_s);
     kl_json_number(&j, "unit", chunks->unit);

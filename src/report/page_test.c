@@ -107,7 +107,7 @@ static void test_columns(void **state) {
     write_example(file);
     kl_page page = read_page(file);
     section gap = section_of(&page, 1 + KL_PAGE_GAP), length = section_of(&page, 1 + KL_PAGE_LENGTH);
-    section idle = section_of(&page, 1 + KL_PAGE_IDLE), first = section_of(&page, 1 + KL_PAGE_FIRST);
+    section idle = section_of(&page, 1 + KL_PAGE_IDLE), skip = section_of(&page, 1 + KL_PAGE_SKIP);
     section tasks = section_of(&page, 1 + KL_PAGE_TASKS), units = section_of(&page, 1 + KL_PAGE_UNITS);
     /* worker 0's chunks first, in microseconds */
     static const int64_t gaps[] = {1000000, 1000000, 1500000};
@@ -117,12 +117,38 @@ static void test_columns(void **state) {
         assert_int_equal(next(&length), lengths[i]);
         assert_int_equal(next(&idle), lengths[i] / 4);
         assert_int_equal(next(&tasks), 10);
-        assert_int_equal(next_signed(&first),
-                         0); /* if they are sorted by first task, each begins where another one ends */
+        assert_int_equal(next_signed(&skip), 0); /* each begins where the previous one ends */
     }
     assert_ptr_equal(gap.at, gap.end);
-    assert_ptr_equal(first.at, first.end);
+    assert_ptr_equal(skip.at, skip.end);
     assert_ptr_equal(units.at, units.end);
+    kl_page_free(&page);
+}
+
+/* Chunks begin in another order than that of their tasks, task 25 is skipped, and the second run starts anew.
+ */
+static void test_order(void **state) {
+    static const kl_trace_chunk_row chunks[] = {
+        {.run = 0, .chunk = 0, .lo = 0, .hi = 10, .worker = 0, .began_s = 3, .ended_s = 4},
+        {.run = 0, .chunk = 1, .lo = 10, .hi = 25, .worker = 1, .began_s = 2, .ended_s = 4},
+        {.run = 0, .chunk = 2, .lo = 26, .hi = 30, .worker = 2, .began_s = 1, .ended_s = 4},
+        {.run = 1, .chunk = 0, .lo = 0, .hi = 5, .worker = 0, .began_s = 5, .ended_s = 6},
+    };
+    static const uint64_t ranks[] = {2, 1, 0, 0};
+    static const int64_t skips[] = {0, 0, 1, 0};
+    const char *file = ((place *)*state)->file;
+    kilter_error error;
+    kl_trace *t = open_trace(file);
+    for (int i = 0; i < 4; i++)
+        kl_trace_chunk(t, &chunks[i]);
+    if (kl_trace_close(t, 6, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    kl_page page = read_page(file);
+    section rank = section_of(&page, 1 + KL_PAGE_RANK), skip = section_of(&page, 1 + KL_PAGE_SKIP);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(next(&rank), ranks[i]);
+        assert_int_equal(next_signed(&skip), skips[i]);
+    }
     kl_page_free(&page);
 }
 
@@ -179,6 +205,7 @@ static void test_no_record(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_columns, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(test_order, make_place, remove_place),
         cmocka_unit_test_setup_teardown(test_story, make_place, remove_place),
         cmocka_unit_test_setup_teardown(test_odd_numbers, make_place, remove_place),
         cmocka_unit_test(test_no_record),

@@ -219,8 +219,9 @@ void kl_report_print_text(const kl_report *report,
 void kl_report_print_json(
     const kl_report *report,
     FILE *out); /* Print the report as one JSON object; a value that is not known is null. */
-/* Print the same object, with this number of digits in its numbers. */
-void kl_report_print_rounded(const kl_report *report, int digits, FILE *out);
+/* Print the same object for a page: with this number of digits in its numbers, and without the workers of
+ * each run, because the page adds them up from its chunks. */
+void kl_report_print_for_page(const kl_report *report, int digits, FILE *out);
 
 /* Print each recorded failure of a task: one line per attempt, or a JSON array. Errors are those of
  * kl_report_read(). */
@@ -252,8 +253,10 @@ typedef struct kl_page {
     X(LENGTH) /* ticks */                                                                                    \
     X(IDLE)   /* ticks of the chunk's length in which no task ran */                                         \
     X(TASKS)  /* number of tasks; in a loop, number of iterations */                                         \
-    X(FIRST)  /* signed: first task − end of the previous chunk; for a loop, the rank's iterations. This   \
-               * column is sorted by beginning, and chunks that begin together by worker */                  \
+    X(RANK)   /* number of chunks of the same run that begin later but stand earlier in SKIP. This column is \
+               * sorted by beginning, and chunks that begin together by worker */                            \
+    X(SKIP)   /* signed: first task − end of the run's previous chunk, 0 before the first; for a loop, the \
+               * rank's iterations. This column is sorted by run, then by first task, then as RANK is */     \
     X(RUN)    /* signed: number of the run, minus that of the worker's previous chunk */                     \
     X(STATE)  /* 1: the chunk was lost; plus 2 for each failed task */                                       \
     X(UNITS)  /* units, as multiples of `unit` in the JSON object; empty if each task is one unit */
