@@ -148,7 +148,7 @@ function blend(a, b, part) {
 }
 const shades = (from, to) => Uint32Array.from({ length: 256 }, (_, i) => blend(from, to, i / 255));
 function palette() {
-  const now = root.dataset.scheme = colour('bg');
+  const now = colour('bg');
   if (palette.of !== now) {
     const [bg, present, busy, lost] = ['bg', 'present', 'busy', 'lost'].map(name => rgb(colour(name)));
     palette.made = { away: blend(bg, bg, 0), busy: shades(present, busy), lost: shades(present, lost), gone: shades(bg, busy), bg };
@@ -163,21 +163,27 @@ function layout() {
   const count = Math.ceil(data.lanes.length / group) || 1, height = clamp(Math.floor(most / count), 2, 26);
   return { scale, width, group, rows: count, height, pixels: Math.round(width * scale) };
 }
+// The browser compiles this function after a few rows; as a loop inside paintRows() it would run uncompiled for most of a picture.
+function shade(out, line, lanes, edges, p) {
+  const { full, lost, edge, there } = line, scale = 255 / lanes;
+  for (let x = 0; x < out.length; x++) {
+    const part = Math.min(255, full[x] * scale + 0.5 | 0), gone = Math.min(255, lost[x] * scale + 0.5 | 0);
+    out[x] = gone > part ? p.lost[gone] : !there[x] && part === 0 ? p.away : p.busy[edges && edge[x] ? part - (part >> 2) : part];
+  }
+}
 function paintRows(l) {
-  const image = new ImageData(l.pixels, l.rows), out = new Uint32Array(image.data.buffer), p = palette();
+  const image = new ImageData(l.pixels, l.rows), out = new Uint32Array(image.data.buffer), p = palette(), k = l.pixels / (view.to - view.from);
+  const line = { full: new Float32Array(l.pixels), lost: new Float32Array(l.pixels), edge: new Uint8Array(l.pixels), there: new Uint8Array(l.pixels) };
   for (let row = 0; row < l.rows; row++) {
-    const full = new Float32Array(l.pixels), lost = new Float32Array(l.pixels), edge = new Uint8Array(l.pixels), there = new Float32Array(l.pixels + 1);
-    const lanes = data.lanes.slice(row * l.group, (row + 1) * l.group), k = l.pixels / (view.to - view.from);
+    const lanes = data.lanes.slice(row * l.group, (row + 1) * l.group);
+    for (const values of Object.values(line)) values.fill(0);
     for (const lane of lanes) {
-      cover(lane, l.pixels, full, lost, edge);
+      cover(lane, l.pixels, line.full, line.lost, line.edge);
       const seen = data.report.loop && lane.to > lane.from ? data.chunks.reach[lane.to - 1] : data.end_s; // a loop's record does not tell what came after its last round
       const x = Math.round(clamp(((lane.of.joined_s || 0) - view.from) * k, 0, l.pixels)), end = Math.min(seen, lane.of.left_s ?? Infinity);
-      there.fill(1, x, Math.round(clamp((end - view.from) * k, x, l.pixels)));
+      line.there.fill(1, x, Math.round(clamp((end - view.from) * k, x, l.pixels)));
     }
-    for (let x = 0; x < l.pixels; x++) {
-      const part = Math.min(255, Math.round(255 * full[x] / lanes.length)), gone = Math.min(255, Math.round(255 * lost[x] / lanes.length));
-      out[row * l.pixels + x] = gone > part ? p.lost[gone] : !there[x] && part === 0 ? p.away : p.busy[edge[x] && l.group === 1 ? part - (part >> 2) : part];
-    }
+    shade(out.subarray(row * l.pixels, (row + 1) * l.pixels), line, lanes.length, l.group === 1, p);
   }
   return image;
 }
