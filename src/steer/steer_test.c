@@ -409,6 +409,17 @@ static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
 /* Two ranks have 100 rows each. The second one has half the speed, so 33 or 34 rows move at once. A sweep
  * takes 1 s in which nothing else happens. The move costs move_s. The ranks report it as told_s, in the
  * given round after the move. The next forecast must show what was learned from this. */
+/* The report of a rank with the rows from at[r] on; rank 1 is at half speed. */
+static kl_rank_report report_at(const uint64_t *at, int r, double now_s) {
+    uint64_t rows = at[r + 1] - at[r];
+    return (kl_rank_report){.elapsed_s = now_s,
+                            .executions = 1,
+                            .iterations = rows,
+                            .busy_s = (double)rows * (r ? 1e-2 : 5e-3),
+                            .lo = at[r],
+                            .hi = at[r + 1]};
+}
+
 static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state) {
     (void)state;
     static const struct {
@@ -440,15 +451,9 @@ static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state
             now_s += sweep_s + (since == 0 ? cases[i].move_s : 0);
             since += since >= 0;
             for (int r = 0; r < 2; r++) {
-                uint64_t rows = at[r + 1] - at[r];
-                reports[r] = (kl_rank_report){.elapsed_s = now_s,
-                                              .executions = 1,
-                                              .iterations = rows,
-                                              .busy_s = (double)rows * (r ? 1e-2 : 5e-3),
-                                              .lo = at[r],
-                                              .hi = at[r + 1],
-                                              .moving_s = since == cases[i].round ? cases[i].told_s[r] : 0,
-                                              .moved = since == cases[i].round ? 33 : 0};
+                reports[r] = report_at(at, r, now_s);
+                reports[r].moving_s = since == cases[i].round ? cases[i].told_s[r] : 0;
+                reports[r].moved = since == cases[i].round ? 33 : 0;
             }
             assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
             if (plan.move && since < 0) {
