@@ -516,7 +516,7 @@ function tables() {
 }
 function about() {
   const r = data.report.run, when = new Date(1000 * r.began_unix_s);
-  $('about').textContent = `${r.program}, process ${r.pid} on ${r.host}, Kilter ${r.version}; began ${Number.isNaN(+when) ? 'at an unknown time' : when.toLocaleString()}; ${r.ended ? `ended after ${time(r.ended_s)}` : 'had not ended when this was written'}. ${r.dropped_rows ? `${r.dropped_rows} rows are missing in the record.` : ''}`;
+  $('about').textContent = `${r.program}, process ${r.pid} on ${r.host}, Kilter ${r.version}; began ${Number.isNaN(+when) ? 'at an unknown time' : when.toLocaleString()}; ${r.ended ? `ended after ${time(r.ended_s)}` : 'had not ended when this was written'}. ${r.dropped_rows ? `${r.dropped_rows} rows are missing in the record.` : ''} ${data.tick_s > 2e-6 ? `Times of chunks are rounded to ${time(data.tick_s)}.` : ''}`;
 }
 function take(decoded) {
   const whole = !data || view.from === 0 && view.to >= data.end_s;
@@ -569,6 +569,7 @@ page.ready = (async () => {
   listen();
   if (typeof DecompressionStream !== 'function') {
     $('now').textContent = 'This browser cannot unpack the data of this page, so the pictures and tables are missing. Open it in Chrome or Edge 103, Firefox 113, Safari 16.4, or a later version.';
+    $('main').hidden = true;
     return;
   }
   if (root.dataset.live) { live(); return; }

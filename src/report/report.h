@@ -253,8 +253,8 @@ typedef struct kl_page {
     X(LENGTH) /* ticks */                                                                                    \
     X(IDLE)   /* ticks of the chunk's length in which no task ran */                                         \
     X(TASKS)  /* number of tasks; in a loop, number of iterations */                                         \
-    X(RANK)   /* number of chunks of the same run that begin later but stand earlier in SKIP. This column is \
-               * sorted by beginning, and chunks that begin together by worker */                            \
+    X(RANK)   /* number of chunks of the same run that begin later but stand earlier in SKIP. Sorted by      \
+               * beginning; chunks that begin together are sorted by worker */                               \
     X(SKIP)   /* signed: first task − end of the run's previous chunk, 0 before the first; for a loop, the \
                * rank's iterations. This column is sorted by run, then by first task, then as RANK is */     \
     X(RUN)    /* signed: number of the run, minus that of the worker's previous chunk */                     \
