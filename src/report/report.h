@@ -219,8 +219,8 @@ void kl_report_print_text(const kl_report *report,
 void kl_report_print_json(
     const kl_report *report,
     FILE *out); /* Print the report as one JSON object; a value that is not known is null. */
-/* Print the same object for a page: with this number of digits in its numbers, and without the workers of
- * each run, because the page adds them up from its chunks. */
+/* Print the same object for a page, with this number of digits in its numbers. The workers of each run are
+ * left out, because the page adds them up from its chunks. */
 void kl_report_print_for_page(const kl_report *report, int digits, FILE *out);
 
 /* Print each recorded failure of a task: one line per attempt, or a JSON array. Errors are those of
