@@ -45,21 +45,32 @@ static char *predicted(const char *record, size_t *size) {
     return text;
 }
 
+/* Deflate these bytes into a block of their own. The last section ends the data. */
+static void deflate_section(z_stream *z, const kl_buffer *section, bool last, kl_buffer *deflated) {
+    uint8_t block[1 << 14];
+    z->next_in = section->data;
+    z->avail_in = (uInt)section->size;
+    do {
+        z->next_out = block;
+        z->avail_out = sizeof block;
+        deflate(z, last ? Z_FINISH : Z_BLOCK);
+        kl_put_bytes(deflated, block, sizeof block - z->avail_out);
+    } while (z->avail_out == 0);
+}
+
+/* Deflate the sections. Each has other frequent bytes, so each gets a block with its own code. Columns are
+ * nearly random, so Z_FILTERED avoids repeats of a few bytes, which would take more bits. */
 static void deflate_all(const kl_buffer *data, kl_buffer *deflated) {
     z_stream z = {0};
-    uint8_t block[1 << 14];
-    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) !=
-        Z_OK) {
+    if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_FILTERED) != Z_OK) {
         deflated->failed = true;
         return;
     }
-    z.next_in = data->data;
-    z.avail_in = (uInt)data->size;
-    for (int status = Z_OK; status == Z_OK;) {
-        z.next_out = block;
-        z.avail_out = sizeof block;
-        status = deflate(&z, Z_FINISH);
-        kl_put_bytes(deflated, block, sizeof block - z.avail_out);
+    for (size_t at = 0; at < data->size;) {
+        kl_reader reader = kl_reader_of(data->data + at, data->size - at);
+        kl_buffer section = {.data = data->data + at, .size = 4 + (size_t)kl_get_u32(&reader)};
+        at += section.size;
+        deflate_section(&z, &section, at == data->size, deflated);
     }
     deflateEnd(&z);
 }

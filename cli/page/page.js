@@ -5,7 +5,7 @@ const $ = id => document.getElementById(id), root = document.documentElement;
 const colour = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
 const clamp = (x, low, high) => Math.max(low, Math.min(high, x));
 const known = x => x !== null && x !== undefined && Number.isFinite(x);
-const COLUMNS = ['gap', 'length', 'idle', 'tasks', 'first', 'run', 'state', 'units'], SIGNED = new Set(['gap', 'first', 'run']);
+const COLUMNS = ['gap', 'length', 'idle', 'tasks', 'rank', 'skip', 'run', 'state', 'units'], SIGNED = new Set(['gap', 'skip', 'run']);
 
 /* ---- words ---- */
 
@@ -55,8 +55,9 @@ function decode(bytes) {
   const parts = sections(bytes), text = part => new TextDecoder().decode(part);
   const d = JSON.parse(text(parts[0])), count = d.lanes.reduce((sum, lane) => sum + lane[1], 0), raw = {};
   COLUMNS.forEach((name, i) => { raw[name] = numbers(parts[1 + i], count, SIGNED.has(name)); });
-  d.predicted = parts.length > 9 && parts[9].length ? JSON.parse(text(parts[9])) : null;
-  d.weighted = parts[8].length > 0;
+  const prediction = parts[1 + COLUMNS.length];
+  d.predicted = prediction?.length ? JSON.parse(text(prediction)) : null;
+  d.weighted = parts[COLUMNS.length].length > 0;
   const c = d.chunks = { count, began: new Float64Array(count), ended: new Float64Array(count), busy: new Float64Array(count), reach: new Float64Array(count),
     run: new Float64Array(count), tasks: raw.tasks, state: raw.state, units: new Float64Array(count) };
   const names = new Map(d.report.workers.map(w => [w.worker, w])), known_ = new Set(d.lanes.map(l => l[0]));
@@ -77,21 +78,30 @@ function decode(bytes) {
       c.units[i] = d.weighted ? raw.units[i] * d.unit : raw.tasks[i];
     }
   }
-  d.firstOf = firsts(c, raw.first);
+  d.firstOf = firsts(c, raw.rank, raw.skip);
   d.marks = marksOf(d);
   return d;
 }
 // Return a function that gives the first task of a chunk. Sorting waits until somebody asks.
-function firsts(c, deltas) {
+function firsts(c, ranks, skips) {
   let made = null;
-  return i => {
-    if (!made) {
-      made = new Float64Array(c.count);
-      let hi = 0;
-      Array.from(made.keys()).sort((a, b) => c.began[a] - c.began[b] || a - b).forEach((at, k) => { made[at] = hi + deltas[k]; hi = made[at] + c.tasks[at]; });
-    }
-    return made[i];
-  };
+  return i => made ? made[i] : (made = firstTasks(c, ranks, skips))[i];
+}
+// In order of beginning, a chunk's rank tells how many of its run's remaining chunks come before it in the order of tasks.
+function firstTasks(c, ranks, skips) {
+  const first = new Float64Array(c.count), left = new Map(), runs = new Map(), order = Array.from(first.keys());
+  for (const i of order) { if (!runs.has(c.run[i])) runs.set(c.run[i], []); runs.get(c.run[i]).push(-1); }
+  for (const [run, chunks] of runs) left.set(run, Array.from(chunks.keys()).reverse()); // places are taken from the end, which is fast
+  order.sort((a, b) => c.began[a] - c.began[b] || a - b).forEach((i, k) => {
+    const places = left.get(c.run[i]);
+    runs.get(c.run[i])[places.splice(places.length - 1 - ranks[k], 1)[0]] = i;
+  });
+  let k = 0;
+  for (const run of [...runs.keys()].sort((a, b) => a - b)) {
+    let end = 0;
+    for (const i of runs.get(run)) { first[i] = end + skips[k++]; end = first[i] + c.tasks[i]; }
+  }
+  return first;
 }
 // Decisions and failures, in order of time.
 function marksOf(d) {
@@ -138,7 +148,7 @@ function blend(a, b, part) {
 }
 const shades = (from, to) => Uint32Array.from({ length: 256 }, (_, i) => blend(from, to, i / 255));
 function palette() {
-  const now = root.dataset.scheme = colour('bg');
+  const now = colour('bg');
   if (palette.of !== now) {
     const [bg, present, busy, lost] = ['bg', 'present', 'busy', 'lost'].map(name => rgb(colour(name)));
     palette.made = { away: blend(bg, bg, 0), busy: shades(present, busy), lost: shades(present, lost), gone: shades(bg, busy), bg };
@@ -153,21 +163,27 @@ function layout() {
   const count = Math.ceil(data.lanes.length / group) || 1, height = clamp(Math.floor(most / count), 2, 26);
   return { scale, width, group, rows: count, height, pixels: Math.round(width * scale) };
 }
+// The browser compiles this function after a few rows; as a loop inside paintRows() it would run uncompiled for most of a picture.
+function shade(out, line, lanes, edges, p) {
+  const { full, lost, edge, there } = line, scale = 255 / lanes;
+  for (let x = 0; x < out.length; x++) {
+    const part = Math.min(255, full[x] * scale + 0.5 | 0), gone = Math.min(255, lost[x] * scale + 0.5 | 0);
+    out[x] = gone > part ? p.lost[gone] : !there[x] && part === 0 ? p.away : p.busy[edges && edge[x] ? part - (part >> 2) : part];
+  }
+}
 function paintRows(l) {
-  const image = new ImageData(l.pixels, l.rows), out = new Uint32Array(image.data.buffer), p = palette();
+  const image = new ImageData(l.pixels, l.rows), out = new Uint32Array(image.data.buffer), p = palette(), k = l.pixels / (view.to - view.from);
+  const line = { full: new Float32Array(l.pixels), lost: new Float32Array(l.pixels), edge: new Uint8Array(l.pixels), there: new Uint8Array(l.pixels) };
   for (let row = 0; row < l.rows; row++) {
-    const full = new Float32Array(l.pixels), lost = new Float32Array(l.pixels), edge = new Uint8Array(l.pixels), there = new Float32Array(l.pixels + 1);
-    const lanes = data.lanes.slice(row * l.group, (row + 1) * l.group), k = l.pixels / (view.to - view.from);
+    const lanes = data.lanes.slice(row * l.group, (row + 1) * l.group);
+    for (const values of Object.values(line)) values.fill(0);
     for (const lane of lanes) {
-      cover(lane, l.pixels, full, lost, edge);
+      cover(lane, l.pixels, line.full, line.lost, line.edge);
       const seen = data.report.loop && lane.to > lane.from ? data.chunks.reach[lane.to - 1] : data.end_s; // a loop's record does not tell what came after its last round
       const x = Math.round(clamp(((lane.of.joined_s || 0) - view.from) * k, 0, l.pixels)), end = Math.min(seen, lane.of.left_s ?? Infinity);
-      there.fill(1, x, Math.round(clamp((end - view.from) * k, x, l.pixels)));
+      line.there.fill(1, x, Math.round(clamp((end - view.from) * k, x, l.pixels)));
     }
-    for (let x = 0; x < l.pixels; x++) {
-      const part = Math.min(255, Math.round(255 * full[x] / lanes.length)), gone = Math.min(255, Math.round(255 * lost[x] / lanes.length));
-      out[row * l.pixels + x] = gone > part ? p.lost[gone] : !there[x] && part === 0 ? p.away : p.busy[edge[x] && l.group === 1 ? part - (part >> 2) : part];
-    }
+    shade(out.subarray(row * l.pixels, (row + 1) * l.pixels), line, lanes.length, l.group === 1, p);
   }
   return image;
 }
@@ -500,7 +516,7 @@ function tables() {
 }
 function about() {
   const r = data.report.run, when = new Date(1000 * r.began_unix_s);
-  $('about').textContent = `${r.program}, process ${r.pid} on ${r.host}, Kilter ${r.version}; began ${Number.isNaN(+when) ? 'at an unknown time' : when.toLocaleString()}; ${r.ended ? `ended after ${time(r.ended_s)}` : 'had not ended when this was written'}. ${r.dropped_rows ? `${r.dropped_rows} rows are missing in the record.` : ''}`;
+  $('about').textContent = `${r.program}, process ${r.pid} on ${r.host}, Kilter ${r.version}; began ${Number.isNaN(+when) ? 'at an unknown time' : when.toLocaleString()}; ${r.ended ? `ended after ${time(r.ended_s)}` : 'had not ended when this was written'}. ${r.dropped_rows ? `${r.dropped_rows} rows are missing in the record.` : ''} ${data.tick_s > 2e-6 ? `Times of chunks are rounded to ${time(data.tick_s)}.` : ''}`;
 }
 function take(decoded) {
   const whole = !data || view.from === 0 && view.to >= data.end_s;
@@ -551,6 +567,11 @@ function live() {
 const page = window.kilterPage = { decode, inflate, fromBase64, get data() { return data; }, get view() { return view; }, get drawn() { return drawn; }, show, draw, zoom, step, times: {} };
 page.ready = (async () => {
   listen();
+  if (typeof DecompressionStream !== 'function') {
+    $('now').textContent = 'This browser cannot unpack the data of this page, so the pictures and tables are missing. Open it in Chrome or Edge 103, Firefox 113, Safari 16.4, or a later version.';
+    $('main').hidden = true;
+    return;
+  }
   if (root.dataset.live) { live(); return; }
   const began = performance.now(), decoded = decode(await inflate(fromBase64($('data').textContent)));
   page.times.decode = performance.now() - began;

@@ -128,6 +128,28 @@ static void in_a_series_too(void **state) {
     }
 }
 
+/* Add tasks; weights NULL: each of one unit. The bag's units must grow by no more than theirs. */
+static void grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done) {
+    uint64_t last = bag->tasks;
+    double before = bag->units, units = weights ? 0 : (double)count;
+    assert_int_equal(kl_bag_grow(bag, count, weights ? weights + last : NULL, done), KILTER_OK);
+    double added_units = kl_bag_units(bag, (kl_span){last, last + count});
+    for (uint64_t i = last; weights && i < last + count; i++)
+        units += bag->scale * weights[i];
+    assert_true(fabs(added_units - units) < 1e-6 * units);
+    assert_true(bag->units <= before + units * (1 + 1e-9));
+}
+
+/* Take a span, do all of it or nothing, and return the rest. */
+static void take_some(kl_bag *bag, uint64_t random, int *seen) {
+    kl_span span = take(bag, 1 + random % 17);
+    uint64_t end = random % 5 ? span.hi : span.lo;
+    for (uint64_t i = span.lo; i < end; i++)
+        seen[i]++;
+    if (end < span.hi)
+        assert_int_equal(kl_bag_return(bag, (kl_span){end, span.hi}), KILTER_OK);
+}
+
 /* Add tasks later, some of which are already done. Every other task must be taken exactly once. */
 static void what_is_added_is_taken_once(void **state) {
     (void)state;
@@ -135,7 +157,7 @@ static void what_is_added_is_taken_once(void **state) {
     static int seen[MOST];
     for (uint64_t seed = 0; seed < 300; seed++) {
         uint64_t tasks = kl_mix64(seed) % 50, done_count = 0;
-        double weights[MOST], units = 0, added_units = 0;
+        double weights[MOST];
         kl_span done[MOST / 20];
         kl_bag bag = {0};
         memset(seen, 0, sizeof seen);
@@ -154,27 +176,11 @@ static void what_is_added_is_taken_once(void **state) {
         assert_int_equal(kl_bag_fill(&bag, tasks, seed % 2 ? weights : NULL, (kl_spans){done, first}, NULL),
                          KILTER_OK);
         for (uint64_t step = 0; bag.left > 0 || step < 40; step++) {
-            uint64_t random = kl_mix64(seed * 1000 + step), count = 1 + random % 40, last = bag.tasks;
-            if (step < 40 && random % 2 && bag.tasks + count <= MOST) {
-                bool weighs = seed / 2 % 2;
-                double before = bag.units;
-                assert_int_equal(kl_bag_grow(&bag, count, weighs ? weights + last : NULL, all_done),
-                                 KILTER_OK);
-                added_units = kl_bag_units(&bag, (kl_span){last, last + count});
-                units = weighs ? 0 : (double)count;
-                for (uint64_t i = last; weighs && i < last + count; i++)
-                    units += bag.scale * weights[i];
-                assert_true(fabs(added_units - units) < 1e-6 * units);
-                assert_true(bag.units <= before + units * (1 + 1e-9));
-            }
-            if (bag.left == 0)
-                continue;
-            kl_span span = take(&bag, 1 + random % 17);
-            uint64_t end = random % 5 ? span.hi : span.lo;
-            for (uint64_t i = span.lo; i < end; i++)
-                seen[i]++;
-            if (end < span.hi)
-                assert_int_equal(kl_bag_return(&bag, (kl_span){end, span.hi}), KILTER_OK);
+            uint64_t random = kl_mix64(seed * 1000 + step), count = 1 + random % 40;
+            if (step < 40 && random % 2 && bag.tasks + count <= MOST)
+                grow(&bag, count, seed / 2 % 2 ? weights : NULL, all_done);
+            if (bag.left > 0)
+                take_some(&bag, random, seen);
         }
         for (size_t i = 0; i < done_count; i++)
             for (uint64_t task = done[i].lo; task < done[i].hi; task++)

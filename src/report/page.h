@@ -1,4 +1,4 @@
-/* Private to the folder report: the parts of a page about a record. */
+/* Private to room report: the parts of a page about a record. */
 #ifndef KL_REPORT_PAGE_H
 #define KL_REPORT_PAGE_H
 
@@ -12,12 +12,12 @@ enum {
         KL_PAGE_COLUMN_COUNT
 };
 
-/* Kinds of time in which the workers of the last run had no task: seconds, added over all workers. */
+/* The time of the last run's workers that was not spent on tasks: seconds, added over the workers. */
 typedef enum kl_cost {
-    KL_COST_START,   /* time before a worker's first chunk */
-    KL_COST_BETWEEN, /* time between two chunks of a worker */
+    KL_COST_START,   /* time before the worker's first chunk */
+    KL_COST_BETWEEN, /* time between two chunks */
     KL_COST_WITHIN,  /* time between the tasks of a chunk */
-    KL_COST_END,     /* time after a worker's last chunk */
+    KL_COST_END,     /* time after the worker's last chunk */
     KL_COST_UNUSED,  /* all the time of workers that got no chunk */
     KL_COSTS
 } kl_cost;
@@ -27,7 +27,7 @@ typedef struct kl_costs {
     double busy_s;
 } kl_costs;
 
-/* A worker, and the number of its chunks. */
+/* The chunks of one worker. */
 typedef struct kl_page_lane {
     uint32_t worker;
     uint64_t chunks;
@@ -38,18 +38,28 @@ typedef struct kl_page_chunks {
     kl_page_lane *lanes;
     size_t lane_count;
     uint64_t count;
-    double tick_s, unit, end_s; /* tick_s: seconds of a tick; unit: step of units, 0: each task is one unit;
-                                   end_s: last time in the record */
+    double tick_s, unit, end_s; /* unit: 0 if each task is one unit; end_s: the last time in the record */
     kl_costs costs;
 } kl_page_chunks;
 
-/* Read the chunks of a record. After a failure, r->failed or r->memory is set. */
+/* The first task of a chunk. `at` is the chunk's index in the columns that are sorted by worker. */
+typedef struct kl_page_first {
+    int64_t began; /* tick */
+    uint64_t at, run, lo, hi;
+} kl_page_first;
+
+/* Write the first tasks as the columns RANK and SKIP, and change the order of `firsts`. Return false if
+ * memory runs out. */
+bool kl_page_put_firsts(kl_page_first *firsts, size_t count, kl_page_chunks *chunks);
+void kl_page_put_varint(kl_buffer *to, uint64_t value);
+void kl_page_put_signed(kl_buffer *to, int64_t value);
+
+/* Read the chunks of the record. On failure set r->failed or r->memory. */
 void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks);
 void kl_page_chunks_free(kl_page_chunks *chunks);
-/* Print the first section of the page, a JSON object, with the sentences of `page`. */
+/* Print the first section, with the sentences of `page`. */
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out);
-/* Print one of the sentences about the outcome, without a newline. Print nothing if there is nothing to say.
- */
+/* Print a sentence about the outcome, without a newline. Print nothing if there is nothing to say. */
 void kl_page_story(const kl_report *report, const kl_costs *costs, int sentence, FILE *out);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "report/page.h"
 
-/* Limits for the length of a tick. Times shorter than a tick are noise, which does not compress. If there are
- * many chunks, short chunks still have TICKS_OF_SHORT ticks. Each time is rounded separately, so that errors
- * do not add up. */
+/* The length of a tick. Finer times are noise, which does not compress. If there are many chunks, short
+ * chunks still have TICKS_OF_SHORT ticks. Each time is rounded separately, so that errors do not add up,
+ * and the covered parts are right on average. */
 enum { MANY_CHUNKS = 10000, TICKS_OF_SHORT = 64 };
 static const double TICKS_MOST = 1 << 24, TICK_LEAST_S = 1e-6, LONGEST_S = 1e9;
 static const double UNIT_STEPS = 1 << 20;
@@ -18,33 +18,16 @@ typedef struct kl_chunk {
     double began_s, ended_s, busy_s, units;
 } kl_chunk;
 
-/* The first task of a chunk. Chunks are sorted by `began`; then most of them begin with the task where the
- * chunk before ends. */
-typedef struct kl_first {
-    int64_t began;
-    uint64_t at, lo, hi; /* at: index of the chunk among all chunks; lo and hi: its tasks */
-} kl_first;
-
 typedef struct collecting {
     kl_reading *r;
     kl_page_chunks *to;
-    int64_t ended_tick; /* tick at which the worker's previous chunk ended */
-    uint64_t run;       /* run of the worker's previous chunk */
-    kl_first *firsts;   /* [to->count] */
+    int64_t ended_tick;    /* end of the worker's previous chunk */
+    uint64_t run;          /* run of this chunk */
+    kl_page_first *firsts; /* [to->count] */
     size_t first_count;
-    double ended_s;    /* time when the worker's previous chunk in the last run ended; NAN: there is none */
-    double present[2]; /* times from which and until which the worker took part in the last run */
+    double ended_s;    /* end of the worker's previous chunk in the last run; NAN: there is none */
+    double present[2]; /* times at which the worker's part in that run began and ended */
 } collecting;
-
-static void put_varint(kl_buffer *to, uint64_t value) {
-    for (; value >= 0x80; value >>= 7)
-        kl_put_u8(to, (uint8_t)(0x80 | (value & 0x7f)));
-    kl_put_u8(to, (uint8_t)value);
-}
-
-static void put_signed(kl_buffer *to, int64_t value) {
-    put_varint(to, value < 0 ? 2 * (uint64_t)(-(value + 1)) + 1 : 2 * (uint64_t)value);
-}
 
 static double within(double value, double low, double high) {
     return value >= low ? fmin(value, high) : low; /* NAN becomes `low` */
@@ -54,7 +37,7 @@ static int64_t tick_of(const kl_page_chunks *c, double time_s) {
     return (int64_t)llround(within(time_s, 0, c->end_s) / c->tick_s);
 }
 
-/* ---- what the workers' time was used for ---- */
+/* ---- what the time was spent on ---- */
 
 static const kl_report_iteration *last_run(const kl_report *report) {
     return report->iteration_count > 0 ? &report->iterations[report->iteration_count - 1] : NULL;
@@ -65,7 +48,7 @@ static int by_worker(const void *key, const void *item) {
     return (worker > other) - (worker < other);
 }
 
-/* Find from when until when the worker took part in the last run: at[0] to at[1]. */
+/* Find the time in which the worker was present in the run: [began, ended]. */
 static void presence(const kl_report *report, uint32_t worker, double at[2]) {
     const kl_report_iteration *it = last_run(report);
     const kl_report_worker *w =
@@ -127,38 +110,21 @@ static void put_chunk(collecting *c, const kl_chunk *chunk) {
     kl_page_chunks *to = c->to;
     int64_t began = tick_of(to, chunk->began_s), ended = tick_of(to, chunk->ended_s);
     int64_t busy = (int64_t)llround(within(chunk->busy_s / to->tick_s, 0, (double)(ended - began)));
-    put_signed(&to->column[KL_PAGE_GAP], began - c->ended_tick);
-    put_varint(&to->column[KL_PAGE_LENGTH], (uint64_t)(ended - began));
-    put_varint(&to->column[KL_PAGE_IDLE], (uint64_t)(ended - began - busy));
-    put_varint(&to->column[KL_PAGE_TASKS], chunk->tasks);
-    put_signed(&to->column[KL_PAGE_RUN], (int64_t)(chunk->run - c->run));
-    put_varint(&to->column[KL_PAGE_STATE], chunk->state);
+    kl_page_put_signed(&to->column[KL_PAGE_GAP], began - c->ended_tick);
+    kl_page_put_varint(&to->column[KL_PAGE_LENGTH], (uint64_t)(ended - began));
+    kl_page_put_varint(&to->column[KL_PAGE_IDLE], (uint64_t)(ended - began - busy));
+    kl_page_put_varint(&to->column[KL_PAGE_TASKS], chunk->tasks);
+    kl_page_put_signed(&to->column[KL_PAGE_RUN], (int64_t)(chunk->run - c->run));
+    kl_page_put_varint(&to->column[KL_PAGE_STATE], chunk->state);
     if (to->unit > 0)
-        put_varint(&to->column[KL_PAGE_UNITS],
-                   (uint64_t)llround(within(chunk->units / to->unit, 0, UNIT_STEPS)));
+        kl_page_put_varint(&to->column[KL_PAGE_UNITS],
+                           (uint64_t)llround(within(chunk->units / to->unit, 0, UNIT_STEPS)));
     c->ended_tick = ended;
     c->run = chunk->run;
-    kl_first *first;
+    kl_page_first *first;
     KL_APPEND(c->r, c->firsts, c->first_count, first);
     if (first)
-        *first = (kl_first){began, c->first_count, chunk->lo, chunk->lo + chunk->tasks};
-}
-
-static int by_began(const void *a, const void *b) {
-    const kl_first *x = a, *y = b;
-    return x->began != y->began ? (x->began > y->began) - (x->began < y->began)
-                                : (x->at > y->at) - (x->at < y->at);
-}
-
-static void put_firsts(collecting *c) {
-    uint64_t hi = 0;
-    if (c->first_count > 0)
-        qsort(c->firsts, c->first_count, sizeof *c->firsts, by_began);
-    for (size_t i = 0; i < c->first_count; i++) {
-        put_signed(&c->to->column[KL_PAGE_FIRST], (int64_t)(c->firsts[i].lo - hi));
-        hi = c->firsts[i].hi;
-    }
-    free(c->firsts);
+        *first = (kl_page_first){began, c->first_count, chunk->run, chunk->lo, chunk->lo + chunk->tasks};
 }
 
 static void take_chunk(collecting *c, sqlite3_stmt *row) {
@@ -185,8 +151,7 @@ static void take_chunk(collecting *c, sqlite3_stmt *row) {
 
 /* ---- queries ---- */
 
-/* Queries for the chunks. In a loop, a rank has a chunk for each recorded round: it begins at the previous
- * recorded round and ends at this one. */
+/* A rank's chunk of a loop begins at the previous written round and ends at the next one. */
 static const char of_farm[] =
     "SELECT worker, run, lo, hi, began_s, ended_s, busy_s, units, failed, lost FROM chunk "
     "WHERE began_s IS NOT NULL AND ended_s IS NOT NULL ORDER BY worker, began_s, id";
@@ -200,7 +165,7 @@ static const char bounds[] =
     "EXISTS (SELECT 1 FROM chunk WHERE units <> hi - lo), (SELECT max(units) FROM chunk), (SELECT count(*) "
     "FROM "
     "chunk), (SELECT ended_s - began_s FROM chunk WHERE ended_s > began_s ORDER BY 1 LIMIT 1 OFFSET (SELECT "
-    "count(*) / 10 FROM chunk))"; /* a chunk that is longer than a tenth of all chunks */
+    "count(*) / 10 FROM chunk))"; /* the last of the short ones: nine tenths of the chunks are longer */
 
 static bool next_row(kl_reading *r, sqlite3_stmt *statement) {
     int step = r->memory ? SQLITE_DONE : sqlite3_step(statement);
@@ -237,7 +202,8 @@ void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks) {
         take_chunk(&c, statement);
     sqlite3_finalize(statement);
     end_lane(&c);
-    put_firsts(&c);
+    r->memory |= !kl_page_put_firsts(c.firsts, c.first_count, chunks);
+    free(c.firsts);
     add_unused(r->report, chunks);
     for (int i = 0; i < KL_PAGE_COLUMN_COUNT; i++)
         r->memory |= chunks->column[i].failed;

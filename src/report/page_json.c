@@ -74,7 +74,7 @@ void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *pa
                  .first = false,
                  .digits = DIGITS}; /* these members are written after the member "report" */
     fputs("{\"report\":", out);
-    kl_report_print_rounded(r->report, DIGITS, out);
+    kl_report_print_for_page(r->report, DIGITS, out);
     kl_json_number(&j, "tick_s", chunks->tick_s);
     kl_json_number(&j, "end_s", chunks->end_s);
     kl_json_number(&j, "unit", chunks->unit);

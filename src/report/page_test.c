@@ -43,8 +43,8 @@ static void push_chunk(kl_trace *t, uint64_t i, uint32_t worker, double began_s,
                                             .busy_s = 0.75 * (ended_s - began_s)});
 }
 
-/* Record three workers. Worker 0 works from 1 to 3 and from 4 to 5, worker 1 from 1.5 to 4, and worker 2 gets
- * no task. The run is from 1 to 5. A quarter of each chunk is idle. */
+/* Worker 0 works from 1 to 3 and from 4 to 5, worker 1 from 1.5 to 4; the run is from 1 to 5, and worker 2
+ * gets no task. A quarter of each chunk is idle. */
 static void write_example(const char *file) {
     kilter_error error;
     kl_trace *t = open_trace(file);
@@ -59,7 +59,7 @@ static void write_example(const char *file) {
         fail_msg("%s", error.text);
 }
 
-/* ---- reading the sections of a page ---- */
+/* ---- reading the sections ---- */
 
 typedef struct section {
     const uint8_t *at, *end;
@@ -107,9 +107,9 @@ static void test_columns(void **state) {
     write_example(file);
     kl_page page = read_page(file);
     section gap = section_of(&page, 1 + KL_PAGE_GAP), length = section_of(&page, 1 + KL_PAGE_LENGTH);
-    section idle = section_of(&page, 1 + KL_PAGE_IDLE), first = section_of(&page, 1 + KL_PAGE_FIRST);
+    section idle = section_of(&page, 1 + KL_PAGE_IDLE), skip = section_of(&page, 1 + KL_PAGE_SKIP);
     section tasks = section_of(&page, 1 + KL_PAGE_TASKS), units = section_of(&page, 1 + KL_PAGE_UNITS);
-    /* the chunks of worker 0 come first; times are in microseconds */
+    /* worker 0's chunks first, in microseconds */
     static const int64_t gaps[] = {1000000, 1000000, 1500000};
     static const uint64_t lengths[] = {2000000, 1000000, 2500000};
     for (int i = 0; i < 3; i++) {
@@ -117,13 +117,38 @@ static void test_columns(void **state) {
         assert_int_equal(next(&length), lengths[i]);
         assert_int_equal(next(&idle), lengths[i] / 4);
         assert_int_equal(next(&tasks), 10);
-        assert_int_equal(
-            next_signed(&first),
-            0); /* sorted by its first task, each chunk begins with the task where the one before ends */
+        assert_int_equal(next_signed(&skip), 0); /* each begins where the previous one ends */
     }
     assert_ptr_equal(gap.at, gap.end);
-    assert_ptr_equal(first.at, first.end);
+    assert_ptr_equal(skip.at, skip.end);
     assert_ptr_equal(units.at, units.end);
+    kl_page_free(&page);
+}
+
+/* Chunks begin in another order than that of their tasks, task 25 is skipped, and the second run starts anew.
+ */
+static void test_order(void **state) {
+    static const kl_trace_chunk_row chunks[] = {
+        {.run = 0, .chunk = 0, .lo = 0, .hi = 10, .worker = 0, .began_s = 3, .ended_s = 4},
+        {.run = 0, .chunk = 1, .lo = 10, .hi = 25, .worker = 1, .began_s = 2, .ended_s = 4},
+        {.run = 0, .chunk = 2, .lo = 26, .hi = 30, .worker = 2, .began_s = 1, .ended_s = 4},
+        {.run = 1, .chunk = 0, .lo = 0, .hi = 5, .worker = 0, .began_s = 5, .ended_s = 6},
+    };
+    static const uint64_t ranks[] = {2, 1, 0, 0};
+    static const int64_t skips[] = {0, 0, 1, 0};
+    const char *file = ((place *)*state)->file;
+    kilter_error error;
+    kl_trace *t = open_trace(file);
+    for (int i = 0; i < 4; i++)
+        kl_trace_chunk(t, &chunks[i]);
+    if (kl_trace_close(t, 6, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    kl_page page = read_page(file);
+    section rank = section_of(&page, 1 + KL_PAGE_RANK), skip = section_of(&page, 1 + KL_PAGE_SKIP);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(next(&rank), ranks[i]);
+        assert_int_equal(next_signed(&skip), skips[i]);
+    }
     kl_page_free(&page);
 }
 
@@ -136,8 +161,8 @@ static void test_story(void **state) {
     assert_string_equal(
         page.story[1],
         "If every worker had computed all the time, it would have taken 2.00 s, which is 2.00 s less.");
-    /* Three workers have 12 s in total. Worker 2 gets no task for 4 s, a quarter of 5.5 s is lost in chunks,
-     * and worker 0 waits for 1 s before its last chunk. */
+    /* Three workers have 12 s in total: worker 2 wastes 4 s, the chunks waste a quarter of 5.5 s, and the
+     * gap before the last chunk is 1 s. */
     assert_string_equal(page.story[2],
                         "Lost time of the workers: 33.3 % in workers that got no task, "
                         "11.5 % between the tasks of a chunk, 8.3 % between two chunks of tasks.");
@@ -146,8 +171,7 @@ static void test_story(void **state) {
     kl_page_free(&page);
 }
 
-/* A record from elsewhere may contain any numbers. If it cannot be read, there must be an error and nothing
- * worse. */
+/* A record from elsewhere may contain anything. Reading may fail only with an error. */
 static void test_odd_numbers(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error;
@@ -181,6 +205,7 @@ static void test_no_record(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_columns, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(test_order, make_place, remove_place),
         cmocka_unit_test_setup_teardown(test_story, make_place, remove_place),
         cmocka_unit_test_setup_teardown(test_odd_numbers, make_place, remove_place),
         cmocka_unit_test(test_no_record),

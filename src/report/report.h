@@ -227,9 +227,10 @@ void kl_report_print_text(const kl_report *report,
                           FILE *out); /* Print the report for people, as UTF-8 text of at most 110 columns. */
 void kl_report_print_json(
     const kl_report *report,
-    FILE *out); /* Print the report as one JSON object, in which null is a value that is not known. */
-/* Print the report as JSON, with at most this number of digits in a number. */
-void kl_report_print_rounded(const kl_report *report, int digits, FILE *out);
+    FILE *out); /* Print the report as one JSON object; a value that is not known is null. */
+/* Print the same object for a page, with this number of digits in its numbers. The workers of each run are
+ * left out, because the page adds them up from its chunks. */
+void kl_report_print_for_page(const kl_report *report, int digits, FILE *out);
 
 /* Print each recorded failure of a task, as a line for each attempt, or as a JSON array. Errors are those of
  * kl_report_read(). */
@@ -261,11 +262,13 @@ typedef struct kl_page {
     X(LENGTH) /* ticks */                                                                                    \
     X(IDLE)   /* ticks of the chunk in which no task ran */                                                  \
     X(TASKS)  /* number of tasks; in a loop, number of iterations */                                         \
-    X(FIRST) /* signed: first task − end of the chunk before; for a loop: number of the rank's iterations. \
-              * Only this column is sorted by beginning, then by worker */                                   \
-    X(RUN)   /* signed: number of the run, minus that of the worker's previous chunk */                      \
-    X(STATE) /* 1 if the chunk was lost, plus 2 for each failed task */                                      \
-    X(UNITS) /* units of `unit` in the JSON object; the column is empty if each task is one unit */
+    X(RANK)   /* number of chunks of the same run that begin later but stand earlier in SKIP. Sorted by      \
+               * beginning; chunks that begin together are sorted by worker */                               \
+    X(SKIP)   /* signed: first task − end of the run's previous chunk, 0 before the first; for a loop, the \
+               * rank's iterations. This column is sorted by run, then by first task, then as RANK is */     \
+    X(RUN)    /* signed: number of the run, minus that of the worker's previous chunk */                     \
+    X(STATE)  /* 1: the chunk was lost; plus 2 for each failed task */                                       \
+    X(UNITS)  /* units, as multiples of `unit` in the JSON object; empty if each task is one unit */
 
 /* Read a record into the contents of a page. Errors are those of kl_report_read(). */
 kilter_status kl_page_read(const char *path, kl_page *page, kilter_error *error);
