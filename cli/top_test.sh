@@ -24,7 +24,9 @@ open_top() { # ARGUMENT…: start kilter top in a pseudo-terminal; the keys come
     children="$children $top"
     exec 3>keys
 }
-press() { printf "$1" >&3; }
+# Write without ending this script, if the reader has just closed its end.
+write_to() { (trap '' PIPE && printf "$2" >&"$1") 2>/dev/null || :; } # DESCRIPTOR FORMAT
+press() { write_to 3 "$1"; }
 screen_has() { # WORDS: make kilter top paint the whole screen (Ctrl-L), wait for the last line, and check that the screen has the words
     : >screen
     press '\f'
@@ -84,7 +86,7 @@ fi
 # --- kilter top --serve
 ask() { # ask PATH [REQUEST]: print the server's answer with its headers
     exec 4<>"/dev/tcp/127.0.0.1/$port" || return 1
-    printf "${2:-GET $1 HTTP/1.1\r\nHost: localhost:$port\r\nConnection: close\r\n\r\n}" >&4
+    write_to 4 "${2:-GET $1 HTTP/1.1\r\nHost: localhost:$port\r\nConnection: close\r\n\r\n}"
     cat <&4
     exec 4>&-
 }
@@ -127,7 +129,7 @@ away=()
 for i in $(seq 40); do
     exec {held}<>"/dev/tcp/127.0.0.1/$port" || break
     away+=($held)
-    printf 'GET / HTTP/1.1\r\n' >&$held 2>/dev/null || :
+    write_to "$held" 'GET / HTTP/1.1\r\n'
 done
 for held in "${away[@]}"; do exec {held}>&-; done
 until_so answers /metrics kilter_workers
