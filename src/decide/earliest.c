@@ -155,7 +155,7 @@ static double equal_end_s(const field *f, double task_units, uint64_t tasks) {
 static void describe(kl_dealer *dealer, const field *f, double task_units, uint64_t tasks,
                      uint64_t benchmarks) {
     kl_assignment *a = &dealer->assignment;
-    char unknown[48] = "";
+    char unknown[40] = "";
     a->decision = (kl_decision){.kind = KL_DECIDES_ASSIGN, .subject = KL_SUBJECT_ALL};
     for (uint32_t i = 0; i < f->count; i++)
         a->decision.count += f->counts[i] > 0;
@@ -163,12 +163,11 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
     a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
-        snprintf(unknown, sizeof unknown, ", %llu of unknown speed: 1 task", kl_ull(benchmarks));
-    snprintf(
-        a->decision.reason, sizeof a->decision.reason,
-        "%llu tasks to %u workers, all done in %s; with equal shares: %s%s; workers too slow to help: %u",
-        kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
-        kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
+        snprintf(unknown, sizeof unknown, "; %u of unknown speed: 1 task", (unsigned)benchmarks);
+    snprintf(a->decision.reason, sizeof a->decision.reason,
+             "%llu tasks to %u workers, all done in %s (equal shares: %s)%s; too slow to help: %u",
+             kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
+             kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
 
 static kilter_status assign(kl_dealer *dealer, const kl_snapshot *s, field *f) {
