@@ -9,6 +9,8 @@
 
 #include "trace/trace.h"
 
+static const double ENDED_S = 42.5; /* end of the small records */
+
 static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunks, uint64_t stored) {
     kl_trace_iteration(
         t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, stored});
@@ -279,41 +281,22 @@ static int usage(void) {
     return 2;
 }
 
-int main(int argc, char **argv) {
-    if (argc < 3 || argc > 5)
-        return usage();
-    const char *kind = argv[1], *file = argv[2];
-    double ended_s = 42.5;
-    kilter_error error;
-    kl_trace *t;
-    kl_trace_run_row run = {.program = argc > 3 ? argv[3] : "squares",
-                            .folder = argc > 4 ? argv[4] : NULL,
-                            .version = "0.1.0",
-                            .transport = "zmq",
-                            .policy = "auto",
-                            .host = "ada",
-                            .began_unix_s = 1.7e9,
-                            .pid = 100};
-    if (strcmp(kind, "resumed") == 0) {
-        write_resumed(file, &run);
-        return 0;
-    }
-    run.loop = strstr(kind, "loop") != NULL;
-    if (run.loop)
-        run.transport = "mpi";
-    if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
-        fail_by(&error);
-    if (run.loop)
-        push_loop(t);
-    if (strcmp(kind, "loop") == 0) {
-        push_loop_end(t, "done");
-    } else if (strcmp(kind, "ended_loop") == 0) {
+/* Write the rows of a loop that ended, that lost a rank, or that was killed. */
+static void push_loop_kind(kl_trace *t, const char *kind, const char *file) {
+    push_loop(t);
+    if (strcmp(kind, "killed_loop") == 0)
+        die_when_written(file, "decision WHERE refused = 1", 1); /* this row was added last */
+    bool dead = strcmp(kind, "ended_loop") == 0;
+    if (dead)
         kl_trace_worker_left(t, 1, 8.5, "is dead");
-        push_loop_end(t, "running loop 'redblack': rank 1 is dead");
-    } else if (strcmp(kind, "killed_loop") == 0) {
-        die_when_written(file, "decision WHERE refused = 1", 1); /* when this last row is in the file, all
-                                                                  * rows are */
-    } else if (strcmp(kind, "finished") == 0) {
+    push_loop_end(t, dead ? "running loop 'redblack': rank 1 is dead" : "done");
+}
+
+/* Write the rows of a farm's record. Return when it ended, or 0 if the kind is unknown. */
+static double push_farm_kind(kl_trace *t, const char *kind, const char *file) {
+    if (strncmp(kind, "large", 5) == 0 && atoi(kind + 5) > 0)
+        return push_large(t, (uint32_t)atoi(kind + 5));
+    if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "cancelled") == 0) {
         push_workers(t);
@@ -323,15 +306,43 @@ int main(int argc, char **argv) {
         push_cancelled(t, 1);
     } else if (strcmp(kind, "many") == 0) {
         push_finished(t, 20);
-    } else if (strncmp(kind, "large", 5) == 0 && atoi(kind + 5) > 0) {
-        ended_s = push_large(t, (uint32_t)atoi(kind + 5));
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12, 0);
-        die_when_written(file, "measurement", 2); /* when these last rows are in the file, all rows are */
+        die_when_written(file, "measurement", 2); /* these rows were added last, so all rows are written */
     } else if (strcmp(kind, "empty") != 0) {
-        return usage();
+        return 0;
     }
+    return ENDED_S;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3 || argc > 5)
+        return usage();
+    const char *kind = argv[1], *file = argv[2];
+    bool loop = strstr(kind, "loop") != NULL;
+    kilter_error error;
+    kl_trace *t;
+    kl_trace_run_row run = {.program = argc > 3 ? argv[3] : "squares",
+                            .folder = argc > 4 ? argv[4] : NULL,
+                            .version = "0.1.0",
+                            .transport = loop ? "mpi" : "zmq",
+                            .policy = "auto",
+                            .host = "ada",
+                            .began_unix_s = 1.7e9,
+                            .pid = 100,
+                            .loop = loop};
+    if (strcmp(kind, "resumed") == 0) {
+        write_resumed(file, &run);
+        return 0;
+    }
+    if (kl_trace_open(file, &run, &t, &error) != KILTER_OK)
+        fail_by(&error);
+    if (loop)
+        push_loop_kind(t, kind, file);
+    double ended_s = loop ? ENDED_S : push_farm_kind(t, kind, file);
+    if (ended_s == 0)
+        return usage();
     if (kl_trace_close(t, ended_s, &error) != KILTER_OK)
         fail_by(&error);
     return 0;

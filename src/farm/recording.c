@@ -58,68 +58,106 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
                  : kl_fail(error, KILTER_ERR_MEMORY, "choosing a name for the run record: memory ran out");
 }
 
-/* Start the record at the first run, so that a farm without a run leaves no file. A failure is an error only
- * if the program asked for the record. */
-kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
-    const char *asked = f->settings.record, *resume = f->settings.resume;
-    bool none = asked && strcmp(asked, "none") == 0;
-    const char *run = getenv("KILTER_RUN");
-    /* open the control socket although there is no record, because `kilter run` watches the farm */
-    if (none && run && *run == '@')
-        kl_farm_open_control(f);
-    if (f->record.decided || none)
-        return KILTER_OK;
-    char *path = NULL, host[KL_HOST_BYTES];
-    kl_trace *trace = NULL;
-    kilter_error problem;
-    kilter_status status = asked || resume ? KILTER_OK : default_record(f, &path, &problem);
+/* Texts to which the first row of a record points. */
+typedef struct run_texts {
+    char host[KL_HOST_BYTES], build[KL_BUILD_BYTES];
+    char *words, *folder; /* malloc'd, or NULL */
+} run_texts;
+
+/* Describe this process for the record. The row points to `texts`; free them afterwards. */
+static kl_trace_run_row describe_run(const kilter_farm *f, run_texts *texts) {
+    bool resumes = f->settings.resume != NULL;
+    *texts = (run_texts){.folder = getcwd(NULL, 0)};
+    kl_host_name(texts->host);
+    if (resumes && !f->settings.arguments)
+        texts->words = kl_own_words(1);
+    if (resumes)
+        kl_own_build(texts->build);
+    return (kl_trace_run_row){.program = f->settings.name,
+                              .version = KILTER_VERSION,
+                              .transport = f->transport->ops->name,
+                              .policy = f->settings.policy ? f->settings.policy : "auto",
+                              .host = texts->host,
+                              .program_version = f->settings.version,
+                              .arguments = texts->words ? texts->words : f->settings.arguments,
+                              .build = texts->build,
+                              .anyway = f->settings.options.resume_anyway,
+                              .began_unix_s = f->opened_unix_s,
+                              .pid = getpid(),
+                              .simulated = f->clock.simulated,
+                              .control = kl_control_name(f->outside.control),
+                              .folder = texts->folder};
+}
+
+/* Open the file that --resume names, or else the file at `path`. */
+static kilter_status open_file(kilter_farm *f, const char *path, kl_trace **trace, kilter_error *error) {
+    run_texts texts;
+    kl_trace_run_row row = describe_run(f, &texts);
+    kilter_status status = f->settings.resume ? kl_farm_open_stored(f, &row, trace, error)
+                                              : kl_trace_open(path, &row, trace, error);
+    free(texts.words);
+    free(texts.folder);
+    return status;
+}
+
+/* Open the record, and the socket through which tools reach the farm. */
+static kilter_status open_record(kilter_farm *f, kl_trace **trace, kilter_error *error) {
+    const char *asked = f->settings.record;
+    char *path = NULL;
+    kilter_status status = asked || f->settings.resume ? KILTER_OK : default_record(f, &path, error);
     /* open no control socket in a simulation, because the socket needs a thread and simulated ranks have
      * none */
     if (status == KILTER_OK && !f->clock.simulated)
         kl_farm_open_control(f);
-    kl_host_name(host);
-    char *words = resume && !f->settings.arguments ? kl_own_words(1) : NULL, build[KL_BUILD_BYTES] = "";
-    char *here = getcwd(NULL, 0);
-    if (resume)
-        kl_own_build(build);
-    kl_trace_run_row row = {.program = f->settings.name,
-                            .version = KILTER_VERSION,
-                            .transport = f->transport->ops->name,
-                            .policy = f->settings.policy ? f->settings.policy : "auto",
-                            .host = host,
-                            .program_version = f->settings.version,
-                            .arguments = words ? words : f->settings.arguments,
-                            .build = build,
-                            .anyway = f->settings.options.resume_anyway,
-                            .began_unix_s = f->opened_unix_s,
-                            .pid = getpid(),
-                            .simulated = f->clock.simulated,
-                            .control = kl_control_name(f->outside.control),
-                            .folder = here};
-    if (status == KILTER_OK && resume)
-        status = kl_farm_open_stored(f, &row, &trace, &problem);
-    else if (status == KILTER_OK)
-        status = kl_trace_open(asked ? asked : path, &row, &trace, &problem);
+    if (status == KILTER_OK)
+        status = open_file(f, asked ? asked : path, trace, error);
     free(path);
-    free(words);
-    free(here);
     if (status != KILTER_OK)
         kl_farm_close_control(f); /* without a record, no tool can find the control socket */
-    /* with --resume, a run without a record fails, and the next run tries again to start the record */
-    f->record.decided = status == KILTER_OK || !resume;
-    if (status != KILTER_OK && resume)
-        return kl_fail(error, status, "%s", problem.text);
-    if (status != KILTER_OK && asked)
-        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", problem.text);
-    if (status != KILTER_OK)
-        fprintf(stderr, "%s: no run record: %s\n", f->settings.name, problem.text);
-    const char *made = kl_trace_path(trace);
+    return status;
+}
+
+/* Return an error if the user asked for the record. Otherwise print a warning. */
+static kilter_status no_record(const kilter_farm *f, kilter_status status, const char *why,
+                               kilter_error *error) {
+    if (f->settings.resume)
+        return kl_fail(error, status, "%s", why);
+    if (f->settings.record)
+        return kl_fail(error, KILTER_ERR_USAGE, "--record: %s", why);
+    fprintf(stderr, "%s: no run record: %s\n", f->settings.name, why);
+    return KILTER_OK;
+}
+
+/* Take the record as the farm's own. The record may be NULL. */
+static void take_record(kilter_farm *f, kl_trace *trace) {
+    const char *asked = f->settings.record, *made = kl_trace_path(trace);
     if (made && asked && strcmp(made, asked) != 0)
         fprintf(stderr, "%s: '%s' exists, so the run record is '%s'\n", f->settings.name, asked, made);
     pthread_mutex_lock(&f->lock);
     f->record.trace = trace;
     pthread_mutex_unlock(&f->lock);
-    return KILTER_OK;
+}
+
+/* Start the record at the first run, so that a farm without a run leaves no file. A failure is an error only
+ * if the program asked for the record. */
+kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
+    const char *asked = f->settings.record, *run = getenv("KILTER_RUN");
+    bool none = asked && strcmp(asked, "none") == 0;
+    /* open the control socket although there is no record, because `kilter run` watches the farm */
+    if (none && run && *run == '@')
+        kl_farm_open_control(f);
+    if (f->record.decided || none)
+        return KILTER_OK;
+    kl_trace *trace = NULL;
+    kilter_error problem;
+    kilter_status status = open_record(f, &trace, &problem);
+    /* with --resume, a run without a record fails, and the next run tries again to start the record */
+    f->record.decided = status == KILTER_OK || !f->settings.resume;
+    if (status != KILTER_OK)
+        status = no_record(f, status, problem.text, error);
+    if (status == KILTER_OK)
+        take_record(f, trace);
+    return status;
 }
 
 bool kilter_farm_resumes(const kilter_farm *farm) {

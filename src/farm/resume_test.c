@@ -486,8 +486,14 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     assert_int_equal(kl_trace_open(at->file, &row, &trace, NULL), KILTER_OK);
     assert_int_equal(kl_trace_close(trace, 1, NULL), KILTER_OK);
     expect_refused(b, &p, KILTER_ERR_RECORD, "it holds no results");
-    unlink(at->file);
+    munmap(b, sizeof *b);
+}
 
+/* Others must not be able to change results. */
+static void files_that_others_may_write_are_refused(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    plan p = usual(at->file);
     /* test with an empty record, and with a record that has results */
     for (int whole = 0; whole < 2; whole++) {
         b->lucky = true;
@@ -506,8 +512,14 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
         expect_well(b, &p);
         unlink(at->file);
     }
+    munmap(b, sizeof *b);
+}
 
-    memset(b->counted, 0, sizeof b->counted);
+static void records_of_other_versions_are_refused(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    plan p = usual(at->file);
+    b->lucky = true;
     expect_well(b, &p);
     /* remove a column that records of earlier versions do not have */
     do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds");
@@ -517,8 +529,13 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     expect_refused(b, &p, KILTER_ERR_RECORD, "an earlier version of Kilter made it; use that version");
     do_sql(at->file, "PRAGMA user_version = 3");
     expect_refused(b, &p, KILTER_ERR_RECORD, "a later version of Kilter made it; use that version");
-    unlink(at->file);
+    munmap(b, sizeof *b);
+}
 
+static void paths_that_are_no_files_are_refused(void **state) {
+    const place *at = *state;
+    board *b = new_board();
+    plan p = usual(at->file);
     assert_int_equal(mkfifo(at->file, 0600), 0);
     expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a regular file");
     unlink(at->file);
@@ -829,6 +846,9 @@ int main(int argc, char **argv) {
         AT_A_PLACE(results_of_other_arguments_are_refused),
         AT_A_PLACE(a_record_without_a_run_is_damaged),
         AT_A_PLACE(other_files_are_refused_and_left_as_they_are),
+        AT_A_PLACE(files_that_others_may_write_are_refused),
+        AT_A_PLACE(records_of_other_versions_are_refused),
+        AT_A_PLACE(paths_that_are_no_files_are_refused),
         AT_A_PLACE(an_empty_file_is_taken_for_a_name),
         AT_A_PLACE(a_second_master_is_refused),
         AT_A_PLACE(a_full_disk_ends_the_run_and_what_was_stored_is_kept),

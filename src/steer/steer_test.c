@@ -410,6 +410,17 @@ static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
     }
 }
 
+/* Return the report of rank r, which has the rows from at[r] to at[r + 1]. Rank 1 has half the speed. */
+static kl_rank_report report_at(const uint64_t *at, int r, double now_s) {
+    uint64_t rows = at[r + 1] - at[r];
+    return (kl_rank_report){.elapsed_s = now_s,
+                            .executions = 1,
+                            .iterations = rows,
+                            .busy_s = (double)rows * (r ? 1e-2 : 5e-3),
+                            .lo = at[r],
+                            .hi = at[r + 1]};
+}
+
 /* Two ranks have 100 rows each, and the second one has half the speed, so 33 or 34 rows move at once. A
  * sweep in which nothing else happens takes 1 s. The move costs move_s. The ranks report told_s for it, in
  * round number `round` after the move. Check that the next forecast shows the cost of a row that follows. */
@@ -445,15 +456,9 @@ static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state
             now_s += sweep_s + (since == 0 ? cases[i].move_s : 0);
             since += since >= 0;
             for (int r = 0; r < 2; r++) {
-                uint64_t rows = at[r + 1] - at[r];
-                reports[r] = (kl_rank_report){.elapsed_s = now_s,
-                                              .executions = 1,
-                                              .iterations = rows,
-                                              .busy_s = (double)rows * (r ? 1e-2 : 5e-3),
-                                              .lo = at[r],
-                                              .hi = at[r + 1],
-                                              .moving_s = since == cases[i].round ? cases[i].told_s[r] : 0,
-                                              .moved = since == cases[i].round ? 33 : 0};
+                reports[r] = report_at(at, r, now_s);
+                reports[r].moving_s = since == cases[i].round ? cases[i].told_s[r] : 0;
+                reports[r].moved = since == cases[i].round ? 33 : 0;
             }
             assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
             if (plan.move && since < 0) {

@@ -369,10 +369,13 @@ static int bind_u64(sqlite3_stmt *statement, int at, uint64_t value) {
     return sqlite3_bind_int64(statement, at, value > INT64_MAX ? INT64_MAX : (sqlite3_int64)value);
 }
 
-static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_bind bind, const void *value) {
+static int bind_bytes(sqlite3_stmt *statement, int at, const kilter_bytes *bytes) {
+    return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
+}
+
+/* Bind a field that is stored as it is. */
+static int bind_plain(sqlite3_stmt *statement, int at, kl_bind bind, const void *value) {
     const char *text;
-    const kilter_bytes *bytes;
-    kl_trace_result_row result;
     switch (bind) {
     case KL_BIND_U32:
         return sqlite3_bind_int64(statement, at, *(const uint32_t *)value);
@@ -396,12 +399,25 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
         return *(const uint64_t *)value == UINT64_MAX ? sqlite3_bind_null(statement, at)
                                                       : bind_u64(statement, at, *(const uint64_t *)value);
     case KL_BIND_BYTES: /* empty bytes are not stored as NULL */
-        bytes = value;
-        return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
+        return bind_bytes(statement, at, value);
     case KL_BIND_COPY:
-        bytes = value;
-        return bytes->size ? sqlite3_bind_blob64(statement, at, bytes->data, bytes->size, SQLITE_STATIC)
-                           : sqlite3_bind_null(statement, at);
+        return ((const kilter_bytes *)value)->size ? bind_bytes(statement, at, value)
+                                                   : sqlite3_bind_null(statement, at);
+    case KL_BIND_TIME:
+    case KL_BIND_TIME_OR_NULL:
+    case KL_BIND_RUN:
+    case KL_BIND_WORKER:
+    case KL_BIND_WORKER_OR_NULL:
+    case KL_BIND_SUM:
+        break; /* see bind_field() */
+    }
+    return SQLITE_MISUSE;
+}
+
+/* Bind a field. Times and numbers continue those of the sessions before this one. */
+static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_bind bind, const void *value) {
+    kl_trace_result_row result;
+    switch (bind) {
     case KL_BIND_TIME:
         return sqlite3_bind_double(statement, at, past->ended_s + *(const double *)value);
     case KL_BIND_TIME_OR_NULL:
@@ -420,8 +436,9 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
         result = *(const kl_trace_result_row *)value;
         result.worker += (uint32_t)past->workers;
         return sqlite3_bind_int64(statement, at, (int64_t)kl_result_sum(&result));
+    default:
+        return bind_plain(statement, at, bind, value);
     }
-    return SQLITE_MISUSE;
 }
 
 static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_field *fields,

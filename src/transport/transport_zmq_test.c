@@ -819,9 +819,39 @@ static void *run_then_wake(void *argument) {
     return NULL;
 }
 
+enum { NAMES = 1024 };
+
+/* The peers that the master has seen, in the order in which they joined. */
+typedef struct seen_peers {
+    kl_peer names[NAMES];
+    unsigned next_word[NAMES], joined, present;
+    bool here[NAMES];
+} seen_peers;
+
+/* Note the event, and check that each peer joins, sends its words in order, and leaves. */
+static void see(seen_peers *s, kl_event *event) {
+    unsigned n = suite_place(s->names, s->joined, event->peer);
+    if (event->kind == KL_EVENT_JOINED) {
+        CHECK(n == s->joined && s->joined < NAMES);
+        s->names[s->joined] = event->peer;
+        s->here[s->joined++] = true;
+        s->present++;
+        return;
+    }
+    CHECK(n < s->joined && s->here[n]);
+    if (event->kind == KL_EVENT_LEFT) {
+        s->here[n] = false;
+        s->present--;
+        return;
+    }
+    suite_check_message(&event->message, s->next_word[n], 10 * s->next_word[n]);
+    s->next_word[n]++;
+    kl_message_release(&event->message);
+}
+
 static void descriptors_change_hands(void **state) {
     (void)state;
-    enum { VISITS = 60, NAMES = 1024 };
+    enum { VISITS = 60 };
     pair p = make_pair(ipc);
     visitors v = {p.bound, VISITS};
     pthread_t threads[4], watcher;
@@ -829,10 +859,9 @@ static void descriptors_change_hands(void **state) {
         CHECK(pthread_create(&threads[i], NULL, i < 3 ? visit : ring_and_run, &v) == 0);
     void *both[] = {p.master, threads};
     CHECK(pthread_create(&watcher, NULL, run_then_wake, both) == 0);
-    kl_peer names[NAMES];
-    unsigned next_word[NAMES], joined = 0, present = 0;
-    bool here[NAMES], over = false;
-    while (!over || present > 0) {
+    seen_peers seen = {.joined = 0};
+    bool over = false;
+    while (!over || seen.present > 0) {
         kl_event event;
         CHECK_OK(kl_poll(p.master, SUITE_LONG_S, &event, error));
         CHECK(event.kind != KL_EVENT_NONE || !over);
@@ -841,33 +870,16 @@ static void descriptors_change_hands(void **state) {
             continue;
         /* the peer that stays must get neither a second JOINED nor LEFT */
         CHECK(event.peer != p.worker_name);
-        unsigned n = suite_place(names, joined, event.peer);
-        if (event.kind == KL_EVENT_JOINED) {
-            CHECK(n == joined && joined < NAMES);
-            names[joined] = event.peer;
-            next_word[joined] = 0;
-            here[joined++] = true;
-            present++;
-            continue;
-        }
-        CHECK(n < joined && here[n]);
-        if (event.kind == KL_EVENT_LEFT) {
-            here[n] = false;
-            present--;
-            continue;
-        }
-        suite_check_message(&event.message, next_word[n], 10 * next_word[n]);
-        next_word[n]++;
-        kl_message_release(&event.message);
+        see(&seen, &event);
     }
     pthread_join(watcher, NULL);
     unsigned words = 0, expected = 0;
-    for (unsigned n = 0; n < joined; n++)
-        words += next_word[n];
+    for (unsigned n = 0; n < seen.joined; n++)
+        words += seen.next_word[n];
     for (unsigned i = 0; i < VISITS; i++)
         expected += 3 * (i % 7);
     assert_int_equal(words, expected);
-    assert_true(joined >= 3 * VISITS); /* peers in ring_and_run() may be lost before they have joined */
+    assert_true(seen.joined >= 3 * VISITS); /* peers of ring_and_run() may be lost before they have joined */
     expect_echo(&p, 1);
     suite_expect_silence(p.master);
     close_pair(&p);
