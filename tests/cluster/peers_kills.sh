@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Kill workers that organise themselves as peers, at random, on hosts of unequal speed, and check that every result is right and arrives once.
-# Run this script on the head of the box, with six hosts h1 to h6:
-#   box HOSTFILE peers_kills.sh COUNT [FIRST-SEED]
+# Kill workers that organise themselves as peers, at random, on six hosts, and check that every result is right and arrives once.
+# Run this script on the head of a box with hosts h1 to h6, whose speeds may differ:
+#   box HOSTFILE|6 peers_kills.sh COUNT [FIRST-SEED]
 # It prints how many of the COUNT schedules were right. Exit 1: not all were right.
 # A schedule is chosen by its seed: one to four of the six workers, and for each the number of results after which it is killed. Two may die at once.
 set -euo pipefail
