@@ -12,18 +12,25 @@ enum { SLOTS_MOST = 1000 };
 
 /* --- option values that are more than a number or a word --- */
 
-/* Read the time limit of a command: "30" (seconds), "10x" or "300%" (multiples of the commands' median
+/* Return the seconds of a unit of time, as GNU parallel writes it; 0: there is no such unit. */
+static double unit_s(const char *unit) {
+    if (*unit == '\0' || strcmp(unit, "s") == 0)
+        return 1;
+    return strcmp(unit, "m") == 0 ? 60 : strcmp(unit, "h") == 0 ? 3600 : strcmp(unit, "d") == 0 ? 86400 : 0;
+}
+
+/* Read the time limit of a command: "30" (seconds), "5m", "10x" or "300%" (multiples of the commands' median
  * time so far). */
 static kilter_status read_timeout(const kl_value *v) {
     kl_map_setup *setup = &((kl_map_request *)v->into)->setup;
     char *end;
     double value = strtod(v->text, &end);
     bool times = strcmp(end, "x") == 0, percent = strcmp(end, "%") == 0;
-    if (!isdigit((unsigned char)*v->text) || !(*end == '\0' || times || percent) ||
-        !(value > 0 && value <= 1e9))
-        return kl_option_refuse(v, "neither a number of seconds, nor a multiple of the usual time such as "
-                                   "10x or 300%");
-    setup->timeout_s = times || percent ? 0 : value;
+    double unit = unit_s(end);
+    if (!isdigit((unsigned char)*v->text) || !(unit > 0 || times || percent) || !(value > 0 && value <= 1e9))
+        return kl_option_refuse(v, "neither a time such as 60 (seconds), 5m or 2h, nor a multiple of the "
+                                   "usual time such as 10x or 300%");
+    setup->timeout_s = value * unit;
     setup->timeout_times = times ? value : percent ? value / 100 : 0;
     return KILTER_OK;
 }
@@ -97,8 +104,8 @@ static const kl_option rows[] = {
      "In files and on the standard input, values are separated by zero bytes instead of ends of lines.",
      KL_OPTION_SWITCH, AT(null), .letter = '0'},
     {"colsep", "REGEX",
-     "Cut each value into columns, {1}, {2} and so on, wherever this regular expression matches. \\t is a "
-     "tabulator.",
+     "Cut each value into columns, {1}, {2} and so on, wherever this extended regular expression matches. \\t "
+     "is a tabulator, \\s a blank, \\d a digit.",
      KL_OPTION_TEXT, AT(columns), .letter = 'C'},
     {"quote", NULL, "Take the words of COMMAND as they are: the shell does not interpret them.",
      KL_OPTION_SWITCH, AT(quoted), .letter = 'q'},
@@ -113,7 +120,8 @@ static const kl_option rows[] = {
     {"retries", "N", "Start a command up to N times if it fails; only the last output is printed.",
      KL_OPTION_UINT32, AT(tries), .least = 1, .most = 1000000},
     {"timeout", "HOW",
-     "End a command that takes too long: 60 is seconds, 10x or 1000% is ten times the median so far.",
+     "End a command that takes too long: 60 is seconds, 5m and 2h are minutes and hours, 10x or 1000% is ten "
+     "times the median so far.",
      KL_OPTION_OTHER, .read = read_timeout},
     {"halt", "WHEN,WHY=N",
      "End the run early. WHEN: now ends all commands, soon starts no more. WHY: fail, success or done. N: "

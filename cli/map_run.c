@@ -178,8 +178,7 @@ static void tell(const map_run *m) {
     kl_farm_tell(m->farm, &telling);
 }
 
-static int code_of_failures(const map_run *m) {
-    uint64_t failed = m->failed + m->skipped;
+static int code_of_failures(uint64_t failed) {
     return (int)(failed < CODE_MOST ? failed : CODE_MOST);
 }
 
@@ -190,7 +189,7 @@ static int code_of_halt(const map_run *m, const kl_map_result *r) {
         return EXIT_SUCCESS;
     if (halt->part > 0)
         return (int)ceil((double)m->failed / (double)m->commands * 100);
-    return halt->count <= 1 ? (int)kl_map_exit_code(r) : code_of_failures(m);
+    return halt->count <= 1 ? (int)kl_map_exit_code(r) : code_of_failures(m->failed + m->skipped);
 }
 
 static void check_halt(map_run *m, const kl_map_result *r) {
@@ -261,7 +260,7 @@ static int code_of(const map_run *m, kilter_status status, const kilter_error *e
         return m->halt_code;
     if (status == KILTER_ERR_CANCELLED)
         return say_interrupted(m);
-    return status == KILTER_OK || status == KILTER_ERR_TASK ? code_of_failures(m)
+    return status == KILTER_OK || status == KILTER_ERR_TASK ? code_of_failures(m->commands - m->succeeded)
                                                             : kilter_exit("kilter map", error);
 }
 
@@ -367,9 +366,19 @@ static kilter_status open_joblog(map_run *m, kilter_error *error) {
     return KILTER_OK;
 }
 
+/* Tell the workers on this host when the run ends early. They do not know whether a failed command is started
+ * again, so with --retries only the master decides. */
+static void tell_guard(map_run *m) {
+    if (!m->tries)
+        m->guard->halt = m->q->halt;
+    m->guard->total = m->commands;
+}
+
 static int run_all(map_run *m) {
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = open_joblog(m, &error);
+    if (status == KILTER_OK && m->q->results)
+        status = kl_map_make_results(m->q->results, &error);
     if (status == KILTER_OK)
         status = make_inputs(m, &error);
     if (status == KILTER_OK && m->q->after)
@@ -377,6 +386,8 @@ static int run_all(map_run *m) {
     if (status == KILTER_OK)
         status =
             kl_map_guard_open(m->q->hosts ? 0 : m->q->slots, !m->q->resume, &m->q->needs, &m->guard, &error);
+    if (status == KILTER_OK)
+        tell_guard(m);
     if (status == KILTER_OK && m->q->hosts)
         status = kl_map_hosts_open(m->q, &m->hosts, &error);
     if (status == KILTER_OK)

@@ -128,6 +128,8 @@ int kl_map_work(const kilter_task *task, kilter_result *result, void *state) {
      * worker dies without a result. */
     while (w->guard->silent && atomic_load(&w->guard->ending))
         pause();
+    if (w->result.end != KL_MAP_STOPPED)
+        kl_map_guard_count(w->guard, kl_map_succeeded(&w->result));
     if (kl_map_succeeded(&w->result))
         w->times[w->time_count++ % TIMES] = w->result.took_s;
     kl_buffer_clear(&w->encoded);
