@@ -104,7 +104,8 @@ static const kl_option rows[] = {
      "In files and on the standard input, values are separated by zero bytes instead of ends of lines.",
      KL_OPTION_SWITCH, AT(null), .letter = '0'},
     {"colsep", "REGEX",
-     "Cut each value into columns, {1}, {2} and so on, wherever this extended regular expression matches. \\t "
+     "Cut each value into columns, {1}, {2} and so on, wherever this extended regular expression matches. "
+     "\\t "
      "is a tabulator, \\s a blank, \\d a digit.",
      KL_OPTION_TEXT, AT(columns), .letter = 'C'},
     {"quote", NULL, "Take the words of COMMAND as they are: the shell does not interpret them.",

@@ -45,8 +45,7 @@ void kl_map_guard_end_all(kl_map_guard *g) {
 
 void kl_map_guard_count(kl_map_guard *g, bool succeeded) {
     atomic_fetch_add(succeeded ? &g->succeeded : &g->failed, 1);
-    if (kl_map_halts(&g->halt, atomic_load(&g->failed), atomic_load(&g->succeeded), g->total) !=
-        KL_MAP_GO_ON)
+    if (kl_map_halts(&g->halt, atomic_load(&g->failed), atomic_load(&g->succeeded), g->total) != KL_MAP_GO_ON)
         atomic_store(&g->stopping, true);
 }
 

@@ -393,7 +393,7 @@ static int run_file(kl_map_spawner *s, const char *file, double limit_s, stream 
 }
 
 /* Run the command without a shell if it needs none. If the system cannot execute the file, the shell runs the
- * command: it can read a script without a first line "#!", or says what is wrong. */
+ * command. The shell can read a script without a first line "#!", or says what is wrong. */
 static int run_started(kl_map_spawner *s, const kl_map_template *t, const kl_map_fill *fill, double limit_s,
                        stream streams[2], kl_map_result *r) {
     const char *file = make_words(s, t, fill);

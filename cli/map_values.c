@@ -64,7 +64,10 @@ static kilter_status cut_columns(const reading *r, kl_map_source *source) {
 /* Return what a backslash and a letter of Perl's regular expressions stand for. NULL: the C library reads the
  * same. inside: they are within brackets. */
 static const char *stands_for(char letter, bool inside) {
-    return letter == 't' ? "\t" : letter == 'd' ? inside ? "0-9" : "[0-9]" : letter == 's' && inside ? " \t" : NULL;
+    return letter == 't'             ? "\t"
+           : letter == 'd'           ? inside ? "0-9" : "[0-9]"
+           : letter == 's' && inside ? " \t"
+                                     : NULL;
 }
 
 /* Append the expression of --colsep in the form of the C library. */

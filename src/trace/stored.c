@@ -50,10 +50,10 @@ static kilter_status differs(const kl_stored *s, const char *what, kilter_error 
  * added tasks later. */
 static bool may_have_more_tasks(const kl_stored *s, uint64_t then) {
     sqlite3_stmt *added = NULL;
-    bool none = sqlite3_prepare_v2(s->db, "SELECT 1 FROM addition WHERE call = ?1", -1, &added, NULL) ==
-                    SQLITE_OK &&
-                sqlite3_bind_int64(added, 1, (int64_t)s->call.call) == SQLITE_OK &&
-                sqlite3_step(added) == SQLITE_DONE;
+    bool none =
+        sqlite3_prepare_v2(s->db, "SELECT 1 FROM addition WHERE call = ?1", -1, &added, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(added, 1, (int64_t)s->call.call) == SQLITE_OK &&
+        sqlite3_step(added) == SQLITE_DONE;
     sqlite3_finalize(added);
     return none && s->call.anyway && s->call.tasks > then;
 }
@@ -63,11 +63,10 @@ static kilter_status compare_row(const kl_stored *s, sqlite3_stmt *call, kilter_
         uint64_t now;
         const char *name;
         bool may_differ;
-    } parts[] = {
-        {s->call.tasks, "tasks", may_have_more_tasks(s, (uint64_t)sqlite3_column_int64(call, 0))},
-        {s->call.inputs, "inputs", s->call.anyway},
-        {s->call.weights, "weights", s->call.anyway},
-        {s->call.shared, "shared data", s->call.anyway}};
+    } parts[] = {{s->call.tasks, "tasks", may_have_more_tasks(s, (uint64_t)sqlite3_column_int64(call, 0))},
+                 {s->call.inputs, "inputs", s->call.anyway},
+                 {s->call.weights, "weights", s->call.anyway},
+                 {s->call.shared, "shared data", s->call.anyway}};
     for (int i = 0; i < 4; i++)
         if ((uint64_t)sqlite3_column_int64(call, i) != parts[i].now && !parts[i].may_differ)
             return differs(s, parts[i].name, error);
