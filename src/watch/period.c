@@ -22,8 +22,9 @@ static const double ALIKE_LEAST = 0.7; /* least part of the calls that must repe
 static const double ALIKE_NEARLY =
     0.9; /* a length is nearly as good as the best one if at least this part as many calls repeat */
 static const double LIKE_TIMES = 0.6; /* least correlation of useful times that shows an iteration */
-/* The time of an iteration does not count if it has more than CALLS_USUAL times the usual number of calls.
- * It does not count either if it is above GAP times the middle time and above GAP_PART of all time. */
+/* An iteration has at least 1 / CALLS_USUAL of the usual calls. Its time does not count if it has more than
+ * CALLS_USUAL times the usual number of calls. Its time does not count either if it is above GAP times the
+ * middle time and above GAP_PART of all time. */
 static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
 
 /* The calls in which an iteration is searched for. */
@@ -258,23 +259,44 @@ static void tally_take(tally *t, uint16_t site) {
     t->common += t->found[site]++ < t->wanted[site];
 }
 
-/* Return how many of the parts between anchors are iterations: they have most calls of the iteration. Set the
- * times of all other parts to 0, and also of iterations in which the program did much else. */
-static size_t judge_parts(const kl_watch_rank *r, const kl_watch_period *p, tally *t, double *times,
-                          size_t count) {
-    size_t seen = 0, parts = 0, iterations = 0;
+/* Set like[k] to the part of the iteration's calls that part k between two anchors has. Set the times of
+ * parts in which the program did much else to 0. */
+static void compare_parts(const kl_watch_rank *r, const kl_watch_period *p, tally *t, double *like,
+                          double *times, size_t count) {
+    size_t seen = 0, parts = 0;
     for (size_t i = 0; i < r->call_count; i++) {
         if (r->call[i].site == p->anchor && seen++ % p->each == 0) {
-            bool is = (double)t->common >= ALIKE_LEAST * (double)p->calls;
             if (parts > 0 && parts <= count) {
-                iterations += is;
-                times[parts - 1] *= is && (double)t->calls <= CALLS_USUAL * (double)(p->calls + 1);
+                like[parts - 1] = (double)t->common / (double)p->calls;
+                times[parts - 1] *= (double)t->calls <= CALLS_USUAL * (double)(p->calls + 1);
             }
             parts++;
             tally_clear(t);
         }
         tally_take(t, r->call[i].site);
     }
+}
+
+/* Return whether part k is an iteration. In some iterations, the program may make other calls; then the parts
+ * before and after are like the iteration. */
+static bool is_iteration(const double *like, size_t count, size_t k) {
+    bool between = k > 0 && k + 1 < count && like[k - 1] >= ALIKE_LEAST && like[k + 1] >= ALIKE_LEAST;
+    return like[k] >= ALIKE_LEAST || (between && CALLS_USUAL * like[k] >= 1);
+}
+
+/* Return how many of the parts between anchors are iterations. Set the times of the others to 0. */
+static size_t judge_parts(const kl_watch_rank *r, const kl_watch_period *p, tally *t, double *times,
+                          size_t count) {
+    double *like = calloc(count, sizeof *like);
+    size_t iterations = 0;
+    if (like)
+        compare_parts(r, p, t, like, times, count);
+    for (size_t k = 0; like && k < count; k++) {
+        bool is = is_iteration(like, count, k);
+        iterations += is;
+        times[k] *= is;
+    }
+    free(like);
     return iterations;
 }
 

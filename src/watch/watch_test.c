@@ -268,22 +268,21 @@ static void test_phases(void **state) {
     kl_watch_rank_free(&m.rank);
 }
 
-/* Add an iteration of seven calls, five of which come from place 1. */
-static void add_iteration(maker *m) {
-    static const uint16_t PLACES[] = {1, 2, 1, 1, 3, 1, 1};
-    for (size_t c = 0; c < sizeof PLACES / sizeof *PLACES; c++)
-        add_call(m, PLACES[c], 0.001, 0);
+/* Add an iteration of seven calls. With a branch, three of them come from another place. */
+static void add_iteration(maker *m, bool branch) {
+    for (uint16_t c = 1; c <= 7; c++)
+        add_call(m, branch && c > 4 ? 61 : c, 0.001, 0);
 }
 
-/* The number of iterations must be right although the program does much else after some of them. It also
- * calls MPI from one of their places while it sets up. */
+/* The number of iterations must be right although the program does much else after some of them, and makes
+ * other calls in some. It also calls MPI from one of their places while it sets up. */
 static void test_counting(void **state) {
     maker m = maker_new(0, 1);
     (void)state;
     for (int i = 0; i < 60; i++)
-        add_call(&m, i % 3 == 0 ? 2 : (uint16_t)(20 + i % 17), 0.001, 0);
+        add_call(&m, i % 3 == 0 ? 1 : (uint16_t)(20 + i % 17), 0.001, 0);
     for (int k = 1; k <= 400; k++) {
-        add_iteration(&m);
+        add_iteration(&m, k % 50 == 25);
         for (int i = 0; k % 40 == 0 && i < 16; i++)
             add_call(&m, (uint16_t)(40 + i), 0.001, 0);
     }
