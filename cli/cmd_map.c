@@ -182,6 +182,27 @@ static const kl_option rows[] = {
      KL_OPTION_SWITCH, AT(resume_anyway), .needs = "resume"},
 };
 
+/* Take the record of --resume from the environment if the option is not given. Commands must not inherit it,
+ * because another kilter map among them cannot use the same record. */
+static void take_environment(kl_map_request *q) {
+    const char *resume = getenv("KILTER_RESUME");
+    unsetenv("KILTER_RESUME"); /* the text of the variable stays valid */
+    if (!q->resume && resume && *resume)
+        q->resume = resume;
+}
+
+/* Run the commands, no more at once than there are. Return the exit code. */
+static int run_commands(kl_map_request *q) {
+    uint64_t commands = kl_map_combinations(q->sources, q->source_count);
+    if (commands == UINT64_MAX) {
+        fputs("kilter map: the lists of values have too many combinations\n", stderr);
+        return KL_EXIT_USER;
+    }
+    if (commands < q->slots)
+        q->slots = commands > 0 ? (uint32_t)commands : 1;
+    return kl_map_run(q);
+}
+
 static int run(const kl_command *command, int argc, char **argv) {
     kl_map_request q = {.slots = 0};
     kilter_error error;
@@ -189,17 +210,14 @@ static int run(const kl_command *command, int argc, char **argv) {
     if (code != EXIT_SUCCESS)
         return code;
     signal(SIGPIPE, SIG_IGN); /* Without SIGPIPE, a write to a pipe whose reader is gone returns an error. */
+    take_environment(&q);
     if (q.serve)
         return kl_map_serve(&q);
     if ((!q.hosts && kl_map_needs_fit(&q.needs, q.jobs, &q.slots, &error) != KILTER_OK) ||
-        kl_map_read_values(&q, argc - first, argv + first, &error) != KILTER_OK) {
+        kl_map_read_values(&q, argc - first, argv + first, &error) != KILTER_OK)
         code = kilter_exit("kilter map", &error);
-    } else {
-        uint64_t commands = kl_map_combinations(q.sources, q.source_count);
-        if (commands < q.slots)
-            q.slots = commands > 0 ? (uint32_t)commands : 1;
-        code = kl_map_run(&q);
-    }
+    else
+        code = run_commands(&q);
     kl_map_free_values(&q);
     return code;
 }

@@ -30,6 +30,9 @@ grep -q -- '--results: making folders in columns-file/x: Not a directory' err &&
 expect 2 "--joblog: creating none/log: No such file" "$kilter" map --joblog none/log true ::: a
 cp /dev/null record && printf 'SQLite format 3\0' >record
 expect 2 "--joblog: record is a run record" "$kilter" map --joblog record true ::: a
+ten=(::: 1 2 3 4 5 6 7 8 9 10)
+expect 2 "the lists of values have too many combinations" "$kilter" map true "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" \
+    "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}"
 (trap '' CHLD && gives 1 map false ::: a) || fail "exit codes are lost if the parent ignores SIGCHLD"
 "$kilter" map -j 2 --help | grep -q '^usage: kilter map' || fail "kilter map -j 2 --help does not print the help"
 
@@ -150,6 +153,9 @@ gives 0 map -k --resume changed.kilter --resume-anyway echo other ::: 1 3 4
 same out <(printf '%s\n' 1 2 'other 4') "--resume-anyway with another command and other values"
 gives 0 map -k --resume changed.kilter echo other ::: 1 3 4 # from now on, these are the command and its values
 gives 2 map -k --resume changed.kilter --resume-anyway echo other ::: 1 3
+for again in 1 2; do # KILTER_RESUME is like --resume, also for large outputs, and commands do not inherit it
+    [ "$(KILTER_RESUME=$PWD/variable.kilter map 'seq 40000; echo $KILTER_RESUME # {}' ::: a | md5sum)" = "$( (seq 40000 && echo) | md5sum)" ] || fail "KILTER_RESUME: $again"
+done
 gives 1 map -k --resume added.kilter --retries 2 false ::: 1
 gives 2 map -k --resume added.kilter --retries 2 --resume-anyway false ::: 1 2 # a second start has the number of the new command
 
