@@ -8,8 +8,6 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { SLOTS_MOST = 1000 };
-
 /* --- option values that are more than a number or a word --- */
 
 /* Return the seconds of a unit of time, as GNU parallel writes it; 0: there is no such unit. */
@@ -53,7 +51,7 @@ static kilter_status read_jobs(const kl_value *v) {
     double amount = percent ? value / 100 * cores : value;
     double slots = *v->text == '+' ? cores + amount : *v->text == '-' ? cores - amount : amount;
     bool all = !relative && !percent && value == 0;
-    slots = all || slots > SLOTS_MOST ? SLOTS_MOST : slots < 1 ? 1 : slots;
+    slots = all || slots > KL_MAP_SLOTS_MOST ? KL_MAP_SLOTS_MOST : slots < 1 ? 1 : slots;
     ((kl_map_request *)v->into)->slots = (uint32_t)slots;
     ((kl_map_request *)v->into)->jobs = v->text;
     return KILTER_OK;
@@ -134,8 +132,7 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(after), .except = "arg-file"},
     {"hosts", "FILE",
      "Run the commands on these hosts instead of this one. FILE is as for kilter hosts; it may change during "
-     "the "
-     "run. Only values and outputs travel, and commands begin in the home folder; see --shared-fs.",
+     "the run. Only values and outputs travel, and commands begin in the home folder; see --shared-fs.",
      KL_OPTION_TEXT, AT(hosts), .except = "serve"},
     {"shared-fs", NULL, "The hosts share this folder: commands begin in it, and files need not travel.",
      KL_OPTION_SWITCH, AT(shared_fs), .needs = "hosts"},
@@ -151,13 +148,11 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(serve)},
     {"cores", "N",
      "Cores that each command needs: as many run at once as fit. OMP_NUM_THREADS is set to N, unless it is "
-     "set "
-     "already.",
+     "set already.",
      KL_OPTION_UINT32, AT(needs.cores), .least = 1, .most = 65536},
     {"memory", "SIZE",
      "Memory that each command needs, such as 500M or 2G: as many run at once as fit, and a command waits "
-     "until "
-     "that much is free.",
+     "until that much is free.",
      KL_OPTION_OTHER, .read = read_memory},
     {"resource", "NAME=N",
      "This host has N of a resource, such as gpu=2 or license=3. The option may be repeated.",
@@ -175,8 +170,7 @@ static const kl_option rows[] = {
     {"dry-run", NULL, "Print the command lines and run nothing.", KL_OPTION_SWITCH, AT(dry_run)},
     {"resume", "FILE",
      "Store results in this run record, and do not run commands again whose results it holds. Repeat the "
-     "same "
-     "command.",
+     "same command.",
      KL_OPTION_TEXT, AT(resume)},
     {"resume-anyway", NULL, "Let --resume continue although the command or its values have changed.",
      KL_OPTION_SWITCH, AT(resume_anyway), .needs = "resume"},

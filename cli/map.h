@@ -14,9 +14,9 @@
 
 struct kl_map_request;
 
-/* --- map_needs.c: what each command needs of the host of its host --- */
+/* --- map_needs.c: what each command needs of its host --- */
 
-enum { KL_MAP_RESOURCES = 8 };
+enum { KL_MAP_RESOURCES = 8, KL_MAP_SLOTS_MOST = 1000 }; /* SLOTS_MOST: most slots of a host */
 
 typedef struct kl_map_resource {
     char name[32];
@@ -219,7 +219,7 @@ typedef struct kl_map_request { /* the options; the table of options has the off
     const char *jobs;           /* number of slots, as the user wrote it */
     uint32_t slots;
     bool keep, tag, dry_run, quoted, null, resume_anyway, quiet;
-    const char *file, *delimiter, *columns, *results, *joblog, *resume, *after, *hosts, *ssh, *listen, *serve;
+    const char *file, *columns, *results, *joblog, *resume, *after, *hosts, *ssh, *listen, *serve;
     bool shared_fs;
     uint32_t tries; /* how often a command may be started; 0: once */
     kl_map_setup setup;

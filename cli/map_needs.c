@@ -9,8 +9,6 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { SLOTS_MOST = 1000 };
-
 static kl_map_resource *find(kl_map_needs *n, const char *name, size_t size) {
     for (uint32_t i = 0; i < n->resources; i++)
         if (strlen(n->resource[i].name) == size && memcmp(n->resource[i].name, name, size) == 0)
@@ -103,7 +101,7 @@ kilter_status kl_map_needs_fit(kl_map_needs *n, const char *jobs, uint32_t *slot
                        each, cores);
     if (!jobs || (n->cores > 0 && cores / each < *slots))
         *slots = cores / each;
-    *slots = *slots < SLOTS_MOST ? *slots : SLOTS_MOST;
+    *slots = *slots < KL_MAP_SLOTS_MOST ? *slots : KL_MAP_SLOTS_MOST;
     kilter_status status = fit_memory(n, slots, error);
     for (uint32_t i = 0; i < n->resources && status == KILTER_OK; i++)
         status = fit_resource(&n->resource[i], slots, error);
