@@ -8,22 +8,27 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { SLOTS_MOST = 1000 };
-
 /* --- option values that are more than a number or a word --- */
 
-/* Read the time limit of a command: "30" (seconds), "10x" or "300%" (multiples of the commands' median
+/* Return the seconds of a unit of time, as GNU parallel writes it; 0: there is no such unit. */
+static double unit_s(const char *unit) {
+    if (*unit == '\0' || strcmp(unit, "s") == 0)
+        return 1;
+    return strcmp(unit, "m") == 0 ? 60 : strcmp(unit, "h") == 0 ? 3600 : strcmp(unit, "d") == 0 ? 86400 : 0;
+}
+
+/* Read the time limit of a command: "30" (seconds), "5m", "10x" or "300%" (multiples of the commands' median
  * time so far). */
 static kilter_status read_timeout(const kl_value *v) {
     kl_map_setup *setup = &((kl_map_request *)v->into)->setup;
     char *end;
     double value = strtod(v->text, &end);
     bool times = strcmp(end, "x") == 0, percent = strcmp(end, "%") == 0;
-    if (!isdigit((unsigned char)*v->text) || !(*end == '\0' || times || percent) ||
-        !(value > 0 && value <= 1e9))
-        return kl_option_refuse(v, "neither a number of seconds, nor a multiple of the usual time such as "
-                                   "10x or 300%");
-    setup->timeout_s = times || percent ? 0 : value;
+    double unit = unit_s(end);
+    if (!isdigit((unsigned char)*v->text) || !(unit > 0 || times || percent) || !(value > 0 && value <= 1e9))
+        return kl_option_refuse(v, "neither a time such as 60 (seconds), 5m or 2h, nor a multiple of the "
+                                   "usual time such as 10x or 300%");
+    setup->timeout_s = value * unit;
     setup->timeout_times = times ? value : percent ? value / 100 : 0;
     return KILTER_OK;
 }
@@ -46,7 +51,7 @@ static kilter_status read_jobs(const kl_value *v) {
     double amount = percent ? value / 100 * cores : value;
     double slots = *v->text == '+' ? cores + amount : *v->text == '-' ? cores - amount : amount;
     bool all = !relative && !percent && value == 0;
-    slots = all || slots > SLOTS_MOST ? SLOTS_MOST : slots < 1 ? 1 : slots;
+    slots = all || slots > KL_MAP_SLOTS_MOST ? KL_MAP_SLOTS_MOST : slots < 1 ? 1 : slots;
     ((kl_map_request *)v->into)->slots = (uint32_t)slots;
     ((kl_map_request *)v->into)->jobs = v->text;
     return KILTER_OK;
@@ -97,8 +102,8 @@ static const kl_option rows[] = {
      "In files and on the standard input, values are separated by zero bytes instead of ends of lines.",
      KL_OPTION_SWITCH, AT(null), .letter = '0'},
     {"colsep", "REGEX",
-     "Cut each value into columns, {1}, {2} and so on, wherever this regular expression matches. \\t is a "
-     "tabulator.",
+     "Cut each value into columns, {1}, {2} and so on, wherever this extended regular expression matches. "
+     "\\t is a tabulator, \\s a blank, \\d a digit.",
      KL_OPTION_TEXT, AT(columns), .letter = 'C'},
     {"quote", NULL, "Take the words of COMMAND as they are: the shell does not interpret them.",
      KL_OPTION_SWITCH, AT(quoted), .letter = 'q'},
@@ -113,7 +118,8 @@ static const kl_option rows[] = {
     {"retries", "N", "Start a command up to N times if it fails; only the last output is printed.",
      KL_OPTION_UINT32, AT(tries), .least = 1, .most = 1000000},
     {"timeout", "HOW",
-     "End a command that takes too long: 60 is seconds, 10x or 1000% is ten times the median so far.",
+     "End a command that takes too long: 60 is seconds, 5m and 2h are minutes and hours, 10x or 1000% is ten "
+     "times the median so far.",
      KL_OPTION_OTHER, .read = read_timeout},
     {"halt", "WHEN,WHY=N",
      "End the run early. WHEN: now ends all commands, soon starts no more. WHY: fail, success or done. N: "
@@ -125,8 +131,7 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(after), .except = "arg-file"},
     {"hosts", "FILE",
      "Run the commands on these hosts instead of this one. FILE is as for kilter hosts; it may change during "
-     "the "
-     "run. Only values and outputs travel, and commands begin in the home folder; see --shared-fs.",
+     "the run. Only values and outputs travel, and commands begin in the home folder; see --shared-fs.",
      KL_OPTION_TEXT, AT(hosts), .except = "serve"},
     {"shared-fs", NULL, "The hosts share this folder: commands begin in it, and files need not travel.",
      KL_OPTION_SWITCH, AT(shared_fs), .needs = "hosts"},
@@ -142,13 +147,11 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(serve)},
     {"cores", "N",
      "Cores that each command needs: as many run at once as fit. OMP_NUM_THREADS is set to N, unless it is "
-     "set "
-     "already.",
+     "set already.",
      KL_OPTION_UINT32, AT(needs.cores), .least = 1, .most = 65536},
     {"memory", "SIZE",
      "Memory that each command needs, such as 500M or 2G: as many run at once as fit, and a command waits "
-     "until "
-     "that much is free.",
+     "until that much is free.",
      KL_OPTION_OTHER, .read = read_memory},
     {"resource", "NAME=N",
      "This host has N of a resource, such as gpu=2 or license=3. The option may be repeated.",
@@ -166,12 +169,32 @@ static const kl_option rows[] = {
     {"dry-run", NULL, "Print the command lines and run nothing.", KL_OPTION_SWITCH, AT(dry_run)},
     {"resume", "FILE",
      "Store results in this run record, and do not run commands again whose results it holds. Repeat the "
-     "same "
-     "command.",
+     "same command.",
      KL_OPTION_TEXT, AT(resume)},
     {"resume-anyway", NULL, "Let --resume continue although the command or its values have changed.",
      KL_OPTION_SWITCH, AT(resume_anyway), .needs = "resume"},
 };
+
+/* Take the record of --resume from the environment if the option is not given. Commands must not inherit it,
+ * because another kilter map among them cannot use the same record. */
+static void take_environment(kl_map_request *q) {
+    const char *resume = getenv("KILTER_RESUME");
+    unsetenv("KILTER_RESUME"); /* the text of the variable stays valid */
+    if (!q->resume && resume && *resume)
+        q->resume = resume;
+}
+
+/* Run the commands, no more at once than there are. Return the exit code. */
+static int run_commands(kl_map_request *q) {
+    uint64_t commands = kl_map_combinations(q->sources, q->source_count);
+    if (commands == UINT64_MAX) {
+        fputs("kilter map: the lists of values have too many combinations\n", stderr);
+        return KL_EXIT_USER;
+    }
+    if (commands < q->slots)
+        q->slots = commands > 0 ? (uint32_t)commands : 1;
+    return kl_map_run(q);
+}
 
 static int run(const kl_command *command, int argc, char **argv) {
     kl_map_request q = {.slots = 0};
@@ -180,17 +203,14 @@ static int run(const kl_command *command, int argc, char **argv) {
     if (code != EXIT_SUCCESS)
         return code;
     signal(SIGPIPE, SIG_IGN); /* Without SIGPIPE, a write to a pipe whose reader is gone returns an error. */
+    take_environment(&q);
     if (q.serve)
         return kl_map_serve(&q);
     if ((!q.hosts && kl_map_needs_fit(&q.needs, q.jobs, &q.slots, &error) != KILTER_OK) ||
-        kl_map_read_values(&q, argc - first, argv + first, &error) != KILTER_OK) {
+        kl_map_read_values(&q, argc - first, argv + first, &error) != KILTER_OK)
         code = kilter_exit("kilter map", &error);
-    } else {
-        uint64_t commands = kl_map_combinations(q.sources, q.source_count);
-        if (commands < q.slots)
-            q.slots = commands > 0 ? (uint32_t)commands : 1;
-        code = kl_map_run(&q);
-    }
+    else
+        code = run_commands(&q);
     kl_map_free_values(&q);
     return code;
 }

@@ -14,9 +14,9 @@
 
 struct kl_map_request;
 
-/* --- map_needs.c: what each command needs of the host of its host --- */
+/* --- map_needs.c: what each command needs of its host --- */
 
-enum { KL_MAP_RESOURCES = 8 };
+enum { KL_MAP_RESOURCES = 8, KL_MAP_SLOTS_MOST = 1000 }; /* SLOTS_MOST: most slots of a host */
 
 typedef struct kl_map_resource {
     char name[32];
@@ -64,6 +64,10 @@ typedef struct kl_map_guard {
     pid_t pid;            /* process id of the guard process, which ends commands whose workers have died */
     kl_map_needs needs;   /* what each command needs */
     uint64_t disk_left;   /* bytes that outputs must leave on the disk of `folder` */
+    kl_map_halt halt;     /* when workers let no further command begin, although the master does not know
+                             yet that the run ends early; all zero: only the master decides */
+    uint64_t total;       /* number of commands, for `halt` */
+    atomic_ulong failed, succeeded; /* number of commands that workers saw end */
     kl_map_slot slot[];
 } kl_map_guard;
 
@@ -76,6 +80,8 @@ void kl_map_guard_close(kl_map_guard *guard); /* free the table; NULL does nothi
 /* Take a free slot for this worker process, and end a command that the slot's former owner left running.
  * Return the slot's number, or `slots` if no slot is free. */
 uint32_t kl_map_guard_claim(kl_map_guard *guard);
+/* Count a command that has ended. No new command begins if `halt` ends the run after it. */
+void kl_map_guard_count(kl_map_guard *guard, bool succeeded);
 /* End all running commands, with SIGTERM and later SIGKILL. No new command begins. */
 void kl_map_guard_end_all(kl_map_guard *guard);
 
@@ -137,6 +143,8 @@ typedef struct kl_map_printer {
     bool closed;        /* true: the reader of the standard output is gone */
 } kl_map_printer;
 
+/* Make the folder of --results, and check that folders can be made in it. KILTER_ERR_USAGE: they cannot. */
+kilter_status kl_map_make_results(const char *folder, kilter_error *error);
 /* Print the outputs of a command, and remove the files that hold them. If `keep`, wait until all earlier
  * commands are printed. */
 void kl_map_print(kl_map_printer *p, const kl_map_result *result);
@@ -211,7 +219,7 @@ typedef struct kl_map_request { /* the options; the table of options has the off
     const char *jobs;           /* number of slots, as the user wrote it */
     uint32_t slots;
     bool keep, tag, dry_run, quoted, null, resume_anyway, quiet;
-    const char *file, *delimiter, *columns, *results, *joblog, *resume, *after, *hosts, *ssh, *listen, *serve;
+    const char *file, *columns, *results, *joblog, *resume, *after, *hosts, *ssh, *listen, *serve;
     bool shared_fs;
     uint32_t tries; /* how often a command may be started; 0: once */
     kl_map_setup setup;

@@ -13,7 +13,7 @@
 #include "sys/sys.h"
 
 static const double TERM_PATIENCE_S = 1; /* seconds that commands get between SIGTERM and SIGKILL */
-static const double LOOK_S = 2e-3;
+static const double LOOK_S = 5e-3;
 static const uint64_t RESERVE = 1000000000;
 
 static size_t bytes_of(uint32_t slots) {
@@ -26,7 +26,8 @@ static bool signal_all(kl_map_guard *g, int number) {
     bool any = false;
     for (uint32_t i = 0; i < g->slots; i++) {
         pid_t group = atomic_load(&g->slot[i].command);
-        any |= group == KL_MAP_STARTING || (group > 0 && kill(-group, number) == 0);
+        any |= group == KL_MAP_STARTING ||
+               (group > 0 && (kl_signal_session(group, number) | (kill(-group, 0) == 0)));
     }
     return any;
 }
@@ -42,10 +43,16 @@ void kl_map_guard_end_all(kl_map_guard *g) {
     signal_all(g, SIGKILL);
 }
 
+void kl_map_guard_count(kl_map_guard *g, bool succeeded) {
+    atomic_fetch_add(succeeded ? &g->succeeded : &g->failed, 1);
+    if (kl_map_halts(&g->halt, atomic_load(&g->failed), atomic_load(&g->succeeded), g->total) != KL_MAP_GO_ON)
+        atomic_store(&g->stopping, true);
+}
+
 static void end_one(kl_map_slot *slot) {
     pid_t group = atomic_load(&slot->command);
     if (group > 0)
-        kill(-group, SIGKILL);
+        kl_signal_session(group, SIGKILL);
     atomic_store(&slot->command, 0);
 }
 

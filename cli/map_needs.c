@@ -9,8 +9,6 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { SLOTS_MOST = 1000 };
-
 static kl_map_resource *find(kl_map_needs *n, const char *name, size_t size) {
     for (uint32_t i = 0; i < n->resources; i++)
         if (strlen(n->resource[i].name) == size && memcmp(n->resource[i].name, name, size) == 0)
@@ -39,17 +37,25 @@ bool kl_map_needs_read(const char *text, bool use, kl_map_needs *n) {
     return true;
 }
 
+/* Count the GPUs that CUDA_VISIBLE_DEVICES names. As for CUDA, the first entry that cannot be a GPU ends the
+ * list. */
+static uint32_t count_names(const char *names) {
+    uint32_t count = 0;
+    for (size_t size; (size = strcspn(names, ",")) > 0 && *names != '-'; count++) {
+        names += size;
+        names += *names == ',';
+    }
+    return count;
+}
+
 /* Return the number of GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, or else all GPUs of
  * the host. */
 static uint32_t count_gpus(void) {
     const char *names = getenv("CUDA_VISIBLE_DEVICES");
     uint32_t count = 0;
     glob_t found;
-    if (names) {
-        for (const char *at = names; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ','))
-            count++;
-        return count;
-    }
+    if (names)
+        return count_names(names);
     if (glob("/dev/nvidia[0-9]*", 0, NULL, &found) == 0) {
         count = (uint32_t)found.gl_pathc;
         globfree(&found);
@@ -59,13 +65,14 @@ static uint32_t count_gpus(void) {
 
 static kilter_status fit_resource(kl_map_resource *r, uint32_t *slots, kilter_error *error) {
     bool is_gpu = strcmp(r->name, "gpu") == 0;
+    const char *names = is_gpu ? getenv("CUDA_VISIBLE_DEVICES") : NULL;
     if (r->used == 0)
         return KILTER_OK;
     if (!r->given && !is_gpu)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--use %s=%u: say with --resource %s=N how many this host has", r->name, r->used,
                        r->name);
-    if (!r->given)
+    if (is_gpu && (!r->given || (names && count_names(names) < r->there)))
         r->there = count_gpus();
     if (r->there < r->used)
         return kl_fail(error, KILTER_ERR_USAGE, "--use %s=%u: this host has only %u", r->name, r->used,
@@ -94,7 +101,7 @@ kilter_status kl_map_needs_fit(kl_map_needs *n, const char *jobs, uint32_t *slot
                        each, cores);
     if (!jobs || (n->cores > 0 && cores / each < *slots))
         *slots = cores / each;
-    *slots = *slots < SLOTS_MOST ? *slots : SLOTS_MOST;
+    *slots = *slots < KL_MAP_SLOTS_MOST ? *slots : KL_MAP_SLOTS_MOST;
     kilter_status status = fit_memory(n, slots, error);
     for (uint32_t i = 0; i < n->resources && status == KILTER_OK; i++)
         status = fit_resource(&n->resource[i], slots, error);

@@ -146,6 +146,16 @@ static bool make_folders(char *path) {
     return mkdir(path, 0777) == 0 || errno == EEXIST;
 }
 
+kilter_status kl_map_make_results(const char *folder, kilter_error *error) {
+    char *path = kl_text("%s/1", folder);
+    bool made = path && make_folders(path) && access(path, W_OK | X_OK) == 0;
+    int code = path ? errno : ENOMEM;
+    free(path);
+    return made ? KILTER_OK
+                : kl_fail(error, KILTER_ERR_USAGE, "--results: making folders in %s: %s", folder,
+                          strerror(code));
+}
+
 static void keep_results(kl_map_printer *p, const kl_map_result *r) {
     kl_buffer folder = {0};
     char number[24];

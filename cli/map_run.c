@@ -178,8 +178,7 @@ static void tell(const map_run *m) {
     kl_farm_tell(m->farm, &telling);
 }
 
-static int code_of_failures(const map_run *m) {
-    uint64_t failed = m->failed + m->skipped;
+static int code_of_failures(uint64_t failed) {
     return (int)(failed < CODE_MOST ? failed : CODE_MOST);
 }
 
@@ -190,7 +189,7 @@ static int code_of_halt(const map_run *m, const kl_map_result *r) {
         return EXIT_SUCCESS;
     if (halt->part > 0)
         return (int)ceil((double)m->failed / (double)m->commands * 100);
-    return halt->count <= 1 ? (int)kl_map_exit_code(r) : code_of_failures(m);
+    return halt->count <= 1 ? (int)kl_map_exit_code(r) : code_of_failures(m->failed + m->skipped);
 }
 
 static void check_halt(map_run *m, const kl_map_result *r) {
@@ -261,7 +260,7 @@ static int code_of(const map_run *m, kilter_status status, const kilter_error *e
         return m->halt_code;
     if (status == KILTER_ERR_CANCELLED)
         return say_interrupted(m);
-    return status == KILTER_OK || status == KILTER_ERR_TASK ? code_of_failures(m)
+    return status == KILTER_OK || status == KILTER_ERR_TASK ? code_of_failures(m->commands - m->succeeded)
                                                             : kilter_exit("kilter map", error);
 }
 
@@ -319,6 +318,24 @@ static kilter_status run_farm(map_run *m, kilter_error *error) {
     return status;
 }
 
+static kilter_farm_options farm_options(const map_run *m) {
+    return (kilter_farm_options){.work = kl_map_work,
+                                 .start = kl_map_start,
+                                 .shared = kl_map_take_setup,
+                                 .stop = kl_map_stop,
+                                 .user = m->guard,
+                                 .workers = m->q->hosts ? 0 : m->q->slots,
+                                 .listen = m->hosts.reach.listen,
+                                 .key = m->hosts.reach.key_file,
+                                 .bind = "none",
+                                 .team = "all",
+                                 .once = true,
+                                 .progress = !m->q->quiet,
+                                 .resume = m->q->resume,
+                                 .resume_anyway = m->q->resume_anyway,
+                                 .name = "kilter-map"};
+}
+
 /* Open the farm. Its options may come from the environment, but not from the command line of kilter map,
  * which only identifies the run for --resume. */
 static kilter_status open_farm(map_run *m, kilter_error *error) {
@@ -330,21 +347,7 @@ static kilter_status open_farm(map_run *m, kilter_error *error) {
     argv[argc++] = dashes;
     for (size_t i = 0; i < m->q->word_count; i++)
         argv[argc++] = m->q->words[i];
-    const kilter_farm_options options = {.work = kl_map_work,
-                                         .start = kl_map_start,
-                                         .shared = kl_map_take_setup,
-                                         .stop = kl_map_stop,
-                                         .user = m->guard,
-                                         .workers = m->q->hosts ? 0 : m->q->slots,
-                                         .listen = m->hosts.reach.listen,
-                                         .key = m->hosts.reach.key_file,
-                                         .bind = "none",
-                                         .team = "all",
-                                         .once = true,
-                                         .progress = !m->q->quiet,
-                                         .resume = m->q->resume,
-                                         .resume_anyway = m->q->resume_anyway,
-                                         .name = "kilter-map"};
+    const kilter_farm_options options = farm_options(m);
     if (m->q->hosts)
         setenv("KILTER_RUN", "1", 0); /* with this variable, the farm does not print how to start workers */
     kilter_status status = kilter_farm_open(&options, &argc, argv, &m->farm, error);
@@ -367,20 +370,42 @@ static kilter_status open_joblog(map_run *m, kilter_error *error) {
     return KILTER_OK;
 }
 
+/* Tell the workers on this host when the run ends early. They do not know whether a failed command is started
+ * again, so with --retries only the master decides. */
+static void tell_guard(map_run *m) {
+    if (!m->tries)
+        m->guard->halt = m->q->halt;
+    m->guard->total = m->commands;
+}
+
+/* Check what can go wrong before the first command starts, and make the commands. */
+static kilter_status prepare(map_run *m, kilter_error *error) {
+    kilter_status status = open_joblog(m, error);
+    if (status == KILTER_OK && m->q->results)
+        status = kl_map_make_results(m->q->results, error);
+    if (status == KILTER_OK)
+        status = make_inputs(m, error);
+    if (status == KILTER_OK && m->q->after)
+        status = kl_map_order_open(&m->q->list, &m->order, error);
+    return status;
+}
+
+/* Start all processes. The farm is the last, because it starts threads. */
+static kilter_status start(map_run *m, kilter_error *error) {
+    uint32_t slots = m->q->hosts ? 0 : m->q->slots;
+    kilter_status status = kl_map_guard_open(slots, !m->q->resume, &m->q->needs, &m->guard, error);
+    if (status == KILTER_OK)
+        tell_guard(m);
+    if (status == KILTER_OK && m->q->hosts)
+        status = kl_map_hosts_open(m->q, &m->hosts, error);
+    return status == KILTER_OK ? open_farm(m, error) : status;
+}
+
 static int run_all(map_run *m) {
     kilter_error error = {KILTER_OK, ""};
-    kilter_status status = open_joblog(m, &error);
+    kilter_status status = prepare(m, &error);
     if (status == KILTER_OK)
-        status = make_inputs(m, &error);
-    if (status == KILTER_OK && m->q->after)
-        status = kl_map_order_open(&m->q->list, &m->order, &error);
-    if (status == KILTER_OK)
-        status =
-            kl_map_guard_open(m->q->hosts ? 0 : m->q->slots, !m->q->resume, &m->q->needs, &m->guard, &error);
-    if (status == KILTER_OK && m->q->hosts)
-        status = kl_map_hosts_open(m->q, &m->hosts, &error);
-    if (status == KILTER_OK)
-        status = open_farm(m, &error);
+        status = start(m, &error);
     if (status == KILTER_OK)
         status = run_farm(m, &error);
     const char *trouble = status == KILTER_ERR_CANCELLED ? kl_map_hosts_trouble(&m->hosts) : NULL;
@@ -404,6 +429,19 @@ static int print_lines(const map_run *m) {
     return kl_cmd_printed();
 }
 
+static void free_run(map_run *m) {
+    if (m->joblog)
+        fclose(m->joblog);
+    kl_map_guard_close(m->guard);
+    kl_map_printer_free(&m->printer);
+    kl_map_template_free(m->template);
+    kl_buffer_free(&m->bytes);
+    free(m->inputs);
+    free(m->tries);
+    free(m->tasks);
+    kl_map_order_close(m->order);
+}
+
 int kl_map_run(const kl_map_request *q) {
     map_run m = {.q = q,
                  .commands = kl_map_combinations(q->sources, q->source_count),
@@ -423,15 +461,6 @@ int kl_map_run(const kl_map_request *q) {
         code = print_lines(&m);
     else if (m.commands > 0)
         code = run_all(&m);
-    if (m.joblog)
-        fclose(m.joblog);
-    kl_map_guard_close(m.guard);
-    kl_map_printer_free(&m.printer);
-    kl_map_template_free(m.template);
-    kl_buffer_free(&m.bytes);
-    free(m.inputs);
-    free(m.tries);
-    free(m.tasks);
-    kl_map_order_close(m.order);
+    free_run(&m);
     return code;
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,6 +23,8 @@
 enum { LOOK_BYTES = 8 << 20 };                /* bytes of output between two checks of free disk space */
 enum { INLINE_MOST = 64 * 1024 };             /* an output with at most this many bytes is kept in memory */
 static const double MEMORY_LOOK_S = 50e-3;    /* seconds between two checks of the host's free memory */
+static const double OTHERS_LOOK_S = 5e-3;     /* seconds between two looks at the processes of a command that
+                                               * is being ended */
 static const double TERM_PATIENCE_S = 1;      /* seconds that a command gets to end after SIGTERM, before
                                                * SIGKILL */
 static const size_t REMOTE_MOST = 500000000u; /* most bytes of an output that is kept in memory because
@@ -135,13 +138,14 @@ static void drain(stream *s) {
 /* Find the file of a program in the folders of PATH, as a shell would. NULL: not found. */
 static char *look_up(const char *program) {
     const char *path = getenv("PATH");
+    struct stat about;
     if (strchr(program, '/'))
         return strdup(program);
     for (path = path ? path : "/usr/bin:/bin"; path;
          path = strchr(path, ':') ? strchr(path, ':') + 1 : NULL) {
         int size = (int)strcspn(path, ":");
         char *file = kl_text("%.*s/%s", size > 0 ? size : 1, size > 0 ? path : ".", program);
-        if (file && access(file, X_OK) == 0)
+        if (file && stat(file, &about) == 0 && S_ISREG(about.st_mode) && access(file, X_OK) == 0)
             return file;
         free(file);
     }
@@ -250,8 +254,8 @@ typedef struct waiting {
 static void end_by(waiting *w, double now_s) {
     w->limit_at_s = HUGE_VAL;
     w->kill_at_s = now_s + TERM_PATIENCE_S;
-    kill(-w->pid, SIGTERM);
-    kill(-w->pid, SIGCONT);
+    kl_signal_session(w->pid, SIGTERM);
+    kl_signal_session(w->pid, SIGCONT);
 }
 
 /* End the command if it has run for too long. End it also if its output cannot be kept, because it might
@@ -260,7 +264,7 @@ static void end_late(waiting *w, const stream streams[2]) {
     double now_s = kl_monotonic_s();
     bool lost = streams[0].error || streams[1].error;
     if (now_s >= w->kill_at_s) {
-        kill(-w->pid, SIGKILL);
+        kl_signal_session(w->pid, SIGKILL);
         w->kill_at_s = HUGE_VAL;
     } else if (lost && !w->refused) {
         w->refused = true;
@@ -271,9 +275,8 @@ static void end_late(waiting *w, const stream streams[2]) {
     }
 }
 
-/* Read the command's outputs until it has ended. Return its status, as waitpid() gives it. */
-static int wait_for(waiting *w, stream streams[2]) {
-    int status = 0;
+/* Read the command's outputs until it has ended. */
+static void wait_for(waiting *w, stream streams[2]) {
     bool ended =
         w->ended < 0; /* without the descriptor, the end of both outputs shows the end of the command */
     while (!ended || (w->ended < 0 && (streams[0].fd >= 0 || streams[1].fd >= 0))) {
@@ -290,7 +293,21 @@ static int wait_for(waiting *w, stream streams[2]) {
         ended |= fds[2].revents != 0;
         end_late(w, streams);
     }
-    while (waitpid(w->pid, &status, 0) < 0 && errno == EINTR)
+}
+
+/* The command was made to end, and its first process has ended. Its other processes get the same time to end
+ * before they are killed. */
+static void end_others(const waiting *w) {
+    double until_s = fmin(w->kill_at_s, kl_monotonic_s() + TERM_PATIENCE_S);
+    while (kl_signal_session(w->pid, 0) && kl_monotonic_s() < until_s)
+        kl_nap_s(OTHERS_LOOK_S);
+    kl_signal_session(w->pid, SIGKILL);
+}
+
+/* Return the status of the command that has ended, as waitpid() gives it. */
+static int status_of(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return status;
 }
@@ -341,35 +358,50 @@ static void name_files(const kl_map_spawner *s, const kl_map_fill *fill, stream 
 }
 
 /* Start the command and wait until it has ended. Meanwhile the table of running commands has its process
- * group. */
-static void run_started(kl_map_spawner *s, const char *file, double limit_s, stream streams[2],
-                        kl_map_result *r) {
+ * group. Return 0, or the errno value with which the command could not be started. */
+static int run_file(kl_map_spawner *s, const char *file, double limit_s, stream streams[2],
+                    kl_map_result *r) {
     waiting w = {.ended = -1, .limit_at_s = kl_monotonic_s() + limit_s, .kill_at_s = HUGE_VAL};
     atomic_store(&s->slot->command, KL_MAP_STARTING);
     if (atomic_load(&s->guard->stopping)) { /* since the last check, the end of all commands was requested */
         atomic_store(&s->slot->command, 0);
         r->end = KL_MAP_STOPPED;
-        return;
+        return 0;
     }
     int code = start(s, file, streams, &w.pid);
     if (code != 0) {
         atomic_store(&s->slot->command, 0);
         close_stream(&streams[0]);
         close_stream(&streams[1]);
-        refuse(r, code);
-        return;
+        return code;
     }
     atomic_store(&s->slot->command, w.pid);
     if (atomic_load(&s->guard->ending)) /* this command began while all commands were being ended */
         kill(-w.pid, SIGTERM);
     w.ended = (int)syscall(SYS_pidfd_open, w.pid, 0);
-    int status = wait_for(&w, streams);
+    wait_for(&w, streams);
+    if (w.timed_out || w.refused || atomic_load(&s->guard->ending))
+        end_others(&w);
+    int status = status_of(w.pid);
     atomic_store(&s->slot->command, 0);
     if (w.ended >= 0)
         close(w.ended);
     drain(&streams[0]);
     drain(&streams[1]);
     fill_in(r, streams, &w, status);
+    return 0;
+}
+
+/* Run the command without a shell if it needs none. If the system cannot execute the file, the shell runs the
+ * command. The shell can read a script without a first line "#!", or says what is wrong. */
+static int run_started(kl_map_spawner *s, const kl_map_template *t, const kl_map_fill *fill, double limit_s,
+                       stream streams[2], kl_map_result *r) {
+    const char *file = make_words(s, t, fill);
+    int code = file ? run_file(s, file, limit_s, streams, r) : ENOEXEC;
+    if (code != ENOEXEC && code != ENOENT && code != EACCES)
+        return code;
+    file = make_line(s, t, fill);
+    return file ? run_file(s, file, limit_s, streams, r) : ENOMEM;
 }
 
 /* Return whether a command runs in another slot. */
@@ -407,14 +439,10 @@ void kl_map_run_command(kl_map_spawner *s, const kl_map_template *t, const kl_ma
     kl_buffer_clear(&s->err);
     set_environment(s, fill);
     name_files(s, fill, streams);
-    const char *file = make_words(s, t, fill);
-    if (!file)
-        file = make_line(s, t, fill);
     double began_s = kl_monotonic_s();
-    if (file)
-        run_started(s, file, limit_s, streams, r);
-    else
-        refuse(r, ENOMEM);
+    int code = run_started(s, t, fill, limit_s, streams, r);
+    if (code != 0)
+        refuse(r, code);
     r->took_s = kl_monotonic_s() - began_s;
     if (atomic_load(&s->guard->ending))
         r->end = KL_MAP_STOPPED;

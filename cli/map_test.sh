@@ -17,6 +17,7 @@ gives() { # gives CODE COMMAND…: fail unless the command ends with this exit c
 }
 
 # --- refused command lines
+echo >columns-file
 expect 2 "--jobs: 'x' is not a number of slots" "$kilter" map -j x true
 expect 2 "--halt: 'later' is neither never" "$kilter" map --halt later true
 expect 2 "--timeout: '-1' is neither" "$kilter" map --timeout=-1 true
@@ -24,9 +25,14 @@ expect 2 "--colsep: '(' is not a regular expression" "$kilter" map --colsep '(' 
 expect 2 "reading values from none: No such file" "$kilter" map -a none true
 expect 2 "::::: name a file after it" "$kilter" map true ::::
 expect 2 "line 2 contains a zero byte; give -0" "$kilter" map true < <(printf 'a\nb\0c\n')
+gives 2 map --results columns-file/x 'touch begun; echo' ::: a
+grep -q -- '--results: making folders in columns-file/x: Not a directory' err && [ ! -e begun ] || fail "results into a file: $(cat err)"
 expect 2 "--joblog: creating none/log: No such file" "$kilter" map --joblog none/log true ::: a
 cp /dev/null record && printf 'SQLite format 3\0' >record
 expect 2 "--joblog: record is a run record" "$kilter" map --joblog record true ::: a
+ten=(::: 1 2 3 4 5 6 7 8 9 10)
+expect 2 "the lists of values have too many combinations" "$kilter" map true "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" \
+    "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}" "${ten[@]}"
 (trap '' CHLD && gives 1 map false ::: a) || fail "exit codes are lost if the parent ignores SIGCHLD"
 "$kilter" map -j 2 --help | grep -q '^usage: kilter map' || fail "kilter map -j 2 --help does not print the help"
 
@@ -40,6 +46,8 @@ printf 'a b\0c\nd' | map -k -0 echo | is $'a b\nc\nd'
 printf 'a,b\nc,d\n' >columns
 map -k --colsep , -a columns echo {2} {1} | is $'b a\nd c'
 map -k echo :::: columns :::+ x y | is $'a,b x\nc,d y'
+map -k --colsep '\d' 'echo {1}-{2}-{3}' ::: a1b2c | is 'a-b-c'
+map -k --colsep '[\d,]*' 'echo {1}-{2}-{3}' ::: 'a1,b2c' | is 'a-b-c'
 map -q echo '$x  {}' ::: a | is '$x  a'
 printf '%s\n' 'echo "a  b"' 'exit 3' | { map || [ $? = 1 ]; } | is 'a  b'
 map -k --tag 'echo a; echo b' ::: 1 2 | is $'1\ta\n1\tb 1\n2\ta\n2\tb 2'
@@ -49,6 +57,13 @@ export -f f
 map f ::: a | is 'f a'
 map 'echo $PARALLEL_SEQ $PARALLEL_JOBSLOT {%}' ::: a | is '1 1 1'
 : | map false
+mkdir -p bin/folder bin2
+printf 'echo "script $1"\n' >bin2/folder
+printf '#!/no/such/interpreter\n' >bin2/broken
+chmod +x bin2/folder bin2/broken
+PATH=$PWD/bin:$PWD/bin2:$PATH map folder ::: a | is 'script a' # a folder is not a program, and a script needs no first line "#!"
+PATH=$PWD/bin2:$PATH gives 1 map broken ::: a
+grep -q 'bin2/broken: ' err || fail "a script whose interpreter is not there: $(cat err)"
 map -k --help ::: a >out 2>&1 || :
 grep -q '^usage' out || fail "help"
 [ "$(seq 1000 | map -k echo | md5sum)" = "$(seq 1000 | md5sum)" ] || fail "kilter map -k did not print 1000 outputs in order"
@@ -62,8 +77,18 @@ gives 3 map -j1 --halt soon,fail=1 'exit {}' ::: 0 3 4 5
 gives 0 map -j1 --halt now,success=1 'exit {}' ::: 5 0 4
 gives 50 map -j1 --halt soon,fail=50% 'exit {}' ::: 5 6 7 8 9 1
 gives 1 map -j2 --halt now,fail=1 'if [ {} = 1 ]; then exec sleep 100; fi; exit 1' ::: 1 2
+gives 3 map -j1 --halt soon,fail=1 'echo >begun.{#}; exit {}' ::: 0 3 0 4 5
+[ "$(echo begun.*)" = 'begun.1 begun.2' ] || fail "--halt soon let further commands begin: $(echo begun.*)"
+gives 3 map -j1 --halt now,fail=1 'echo >began.{#}; exit {}' ::: 0 3 0 4 5
+[ "$(echo began.*)" = 'began.1 began.2' ] || fail "--halt now let further commands begin: $(echo began.*)"
 gives 1 map --timeout 0.5 'trap "" TERM; sleep 100; sleep 100' ::: a
 grep -q 'ended after 1.* s, its time limit: trap' err || fail "$(cat err)"
+gives 0 map --timeout 1h true ::: a
+gives 1 map --timeout 0.2 'sh -c "trap \"\" TERM; echo \$\$ >deaf; while :; do sleep 1; done" & until [ -s deaf ]; do sleep 0.01; done; wait # {}' ::: a
+is_over() { ! kill -0 "$(cat "$1")"; }
+until_so is_over deaf # a process that ignores SIGTERM, after the first process of its command has ended
+gives 1 map --timeout 0.2 'set -m; sleep 100 & echo $! >apart; sleep 100 # {}' ::: a
+until_so is_over apart # a process in a process group of its own
 gives 1 map -j1 --timeout 300% 'sleep {}' ::: 0.1 0.1 0.1 100
 gives 1 map no-such-command ::: a
 gives 1 map --retries 3 'echo x >>tries; echo {}; false' ::: a
@@ -121,6 +146,19 @@ grep -q 'interrupted: 1 of 2 commands had ended, 0 of them failed; to go on, rep
 until_so gone
 left_nothing || fail "kilter map left files behind after SIGTERM"
 
+gives 0 map -k --resume changed.kilter echo ::: 1 2
+gives 2 map -k --resume changed.kilter --timeout 9 echo ::: 1 2
+grep -q 'or say --resume-anyway' err || fail "--resume with another time limit: $(cat err)"
+gives 0 map -k --resume changed.kilter --resume-anyway echo other ::: 1 3 4
+same out <(printf '%s\n' 1 2 'other 4') "--resume-anyway with another command and other values"
+gives 0 map -k --resume changed.kilter echo other ::: 1 3 4 # from now on, these are the command and its values
+gives 2 map -k --resume changed.kilter --resume-anyway echo other ::: 1 3
+for again in 1 2; do # KILTER_RESUME is like --resume, also for large outputs, and commands do not inherit it
+    [ "$(KILTER_RESUME=$PWD/variable.kilter map 'seq 40000; echo $KILTER_RESUME # {}' ::: a | md5sum)" = "$( (seq 40000 && echo) | md5sum)" ] || fail "KILTER_RESUME: $again"
+done
+gives 1 map -k --resume added.kilter --retries 2 false ::: 1
+gives 2 map -k --resume added.kilter --retries 2 --resume-anyway false ::: 1 2 # a second start has the number of the new command
+
 # --- commands of --after that wait for each other
 cat >list <<'TEXT'
 # a comment
@@ -164,6 +202,10 @@ grep -q 'interrupted: 0 of 2' err.1 && [ ! -s out.1 ] || fail "killed: $(cat out
 gives 2 map --use license=1 echo ::: a
 grep -q 'say with --resource license=N how many this host has' err || fail "$(cat err)"
 map -k --resource gpu=4 --use gpu=2 'echo $CUDA_VISIBLE_DEVICES $KILTER_GPU # {}' ::: a | is '0,1 0,1'
+CUDA_VISIBLE_DEVICES=3 gives 2 map --resource gpu=2 --use gpu=2 echo ::: a
+grep -q 'this host has only 1' err || fail "more GPUs than CUDA_VISIBLE_DEVICES names: $(cat err)"
+CUDA_VISIBLE_DEVICES=-1 gives 2 map --use gpu=1 echo ::: a
+grep -q 'this host has only 0' err || fail "CUDA_VISIBLE_DEVICES names no GPU: $(cat err)"
 CUDA_VISIBLE_DEVICES=7 map --use gpu=1 'echo $CUDA_VISIBLE_DEVICES $KILTER_GPU # {}' ::: a | is '7 0'
 gives 0 map --resource license=1 --use license=1 'mkdir held && rmdir held # {}' ::: 1 2 3 4 5 6
 gives 0 map --memory 1M --cores 1 'echo $OMP_NUM_THREADS # {}' ::: a

@@ -21,17 +21,30 @@ static kilter_status no_memory(const reading *r) {
 
 /* --- columns --- */
 
+/* Find the first match with at least one character, at or after `at`. */
+static bool find_separator(const reading *r, const char *begin, const char *at, regmatch_t *match) {
+    for (; regexec(&r->columns, at, 1, match, at > begin ? REG_NOTBOL : 0) == 0; at++) {
+        match->rm_so += at - begin;
+        match->rm_eo += at - begin;
+        if (match->rm_eo > match->rm_so)
+            return true;
+        at = begin + match->rm_so;
+        if (*at == '\0')
+            return false;
+    }
+    return false;
+}
+
 /* Cut a value into columns and append them, each ended by a NUL. */
 static void put_columns(const reading *r, const char *value, kl_buffer *text) {
     regmatch_t match;
-    int flags = 0;
-    while (r->q->columns && regexec(&r->columns, value, 1, &match, flags) == 0 && match.rm_eo > match.rm_so) {
-        kl_put_bytes(text, value, (size_t)match.rm_so);
+    const char *at = value;
+    while (find_separator(r, value, at, &match)) {
+        kl_put_bytes(text, at, (size_t)(value + match.rm_so - at));
         kl_put_u8(text, 0);
-        value += match.rm_eo;
-        flags = REG_NOTBOL;
+        at = value + match.rm_eo;
     }
-    kl_put_bytes(text, value, strlen(value) + 1);
+    kl_put_bytes(text, at, strlen(at) + 1);
 }
 
 /* Cut all values of a source into columns. */
@@ -48,17 +61,37 @@ static kilter_status cut_columns(const reading *r, kl_map_source *source) {
     return good ? KILTER_OK : no_memory(r);
 }
 
-/* Compile the expression of --colsep, in which \t is a tabulator. */
-static kilter_status read_separator(reading *r) {
-    char *text = strdup(r->q->columns), message[120];
-    if (!text)
-        return no_memory(r);
-    for (char *at = text; (at = strstr(at, "\\t"));) {
-        *at++ = '\t';
-        memmove(at, at + 1, strlen(at));
+/* Return what a backslash and a letter of Perl's regular expressions stand for. NULL: the C library reads the
+ * same. inside: they are within brackets. */
+static const char *stands_for(char letter, bool inside) {
+    return letter == 't'             ? "\t"
+           : letter == 'd'           ? inside ? "0-9" : "[0-9]"
+           : letter == 's' && inside ? " \t"
+                                     : NULL;
+}
+
+/* Append the expression of --colsep in the form of the C library. */
+static void put_expression(kl_buffer *out, const char *at) {
+    for (bool inside = false; *at; at++) {
+        const char *text = *at == '\\' ? stands_for(at[1], inside) : NULL;
+        size_t size = *at == '\\' && at[1] && !inside ? 2 : 1;
+        inside = inside ? *at != ']' : *at == '[';
+        kl_put_bytes(out, text ? text : at, text ? strlen(text) : size);
+        at += text ? 1 : size - 1;
     }
-    int code = regcomp(&r->columns, text, REG_EXTENDED);
-    free(text);
+    kl_put_u8(out, 0);
+}
+
+static kilter_status read_separator(reading *r) {
+    kl_buffer text = {0};
+    char message[120];
+    put_expression(&text, r->q->columns);
+    if (text.failed) {
+        kl_buffer_free(&text);
+        return no_memory(r);
+    }
+    int code = regcomp(&r->columns, (const char *)text.data, REG_EXTENDED);
+    kl_buffer_free(&text);
     if (code == 0)
         return KILTER_OK;
     regerror(code, &r->columns, message, sizeof message);

@@ -112,14 +112,29 @@ static double limit_s(const worker *w) {
     return w->setup.timeout_times * (sorted[(count - 1) / 2] + sorted[count / 2]) / 2;
 }
 
+/* Read the number and the values of a task's command. false: the task is malformed. */
+static bool read_task(const worker *w, kilter_bytes input, kl_map_fill *fill) {
+    kl_reader r = kl_reader_of(input.data, input.size);
+    *fill = (kl_map_fill){.number = kl_get_u64(&r), .total = w->setup.total, .slot = w->slot + 1};
+    size_t size = r.size - r.at;
+    fill->values = (const char *)kl_get_bytes(&r, size);
+    fill->columns = kl_map_count_texts(fill->values, size);
+    return !r.bad && (size == 0 || fill->values[size - 1] == '\0');
+}
+
+/* Note how the command ended, for time limits and --halt. */
+static void note_end(worker *w) {
+    bool succeeded = kl_map_succeeded(&w->result);
+    if (w->result.end != KL_MAP_STOPPED)
+        kl_map_guard_count(w->guard, succeeded);
+    if (succeeded)
+        w->times[w->time_count++ % TIMES] = w->result.took_s;
+}
+
 int kl_map_work(const kilter_task *task, kilter_result *result, void *state) {
     worker *w = state;
-    kl_reader r = kl_reader_of(task->input.data, task->input.size);
-    kl_map_fill fill = {.number = kl_get_u64(&r), .total = w->setup.total, .slot = w->slot + 1};
-    size_t size = r.size - r.at;
-    fill.values = (const char *)kl_get_bytes(&r, size);
-    fill.columns = kl_map_count_texts(fill.values, size);
-    if (r.bad || (size > 0 && fill.values[size - 1] != '\0'))
+    kl_map_fill fill;
+    if (!read_task(w, task->input, &fill))
         return kilter_result_fail(result, "the worker got a malformed command");
     memset(&w->result, 0, sizeof w->result);
     memcpy(w->result.host, w->host, sizeof w->host);
@@ -128,8 +143,7 @@ int kl_map_work(const kilter_task *task, kilter_result *result, void *state) {
      * worker dies without a result. */
     while (w->guard->silent && atomic_load(&w->guard->ending))
         pause();
-    if (kl_map_succeeded(&w->result))
-        w->times[w->time_count++ % TIMES] = w->result.took_s;
+    note_end(w);
     kl_buffer_clear(&w->encoded);
     kl_map_put_result(&w->encoded, &w->result);
     if (w->encoded.failed)

@@ -57,6 +57,12 @@ static double running(const kl_control_state *s) {
 static double left(const kl_control_state *s) {
     return s->running ? s->left_s : (double)NAN;
 }
+static double left_low(const kl_control_state *s) {
+    return s->running ? s->left_low_s : (double)NAN;
+}
+static double left_high(const kl_control_state *s) {
+    return s->running ? s->left_high_s : (double)NAN;
+}
 static double elapsed(const kl_control_state *s) {
     return s->elapsed_s;
 }
@@ -72,6 +78,9 @@ static const metric metrics[] = {
     {"kilter_workers_resting", "Workers that get no tasks at present.", resting},
     {"kilter_run_elapsed_seconds", "Time since the run began, or time of the last run.", elapsed},
     {"kilter_run_left_seconds", "Forecast of the time until the run ends.", left},
+    {"kilter_run_left_low_seconds", "The run ends between this time and the next one with 90 % probability.",
+     left_low},
+    {"kilter_run_left_high_seconds", "Upper end of the interval in which the run ends.", left_high},
     {"kilter_late_task_seconds", "Time that the latest task has taken so far; 0: no task is late.", late},
 };
 

@@ -52,12 +52,11 @@ static void loop_progress(const kl_report_loop *loop, char words[KL_TOP_WORD_BYT
 }
 
 static void farm_progress(const kl_control_state *s, char words[KL_TOP_WORD_BYTES]) {
-    char left[64] = "";
-    if (s->running && s->left_s >= 0)
-        snprintf(left, sizeof left, ", about %s left", kl_time_words(s->left_s).text);
+    char left[KL_LEFT_BYTES];
+    kl_left_words(s->left_low_s, s->left_high_s, left);
     if (s->running)
-        snprintf(words, KL_TOP_WORD_BYTES, "run %" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks after %s%s",
-                 s->run, s->done, s->tasks, kl_time_words(s->elapsed_s).text, left);
+        snprintf(words, KL_TOP_WORD_BYTES, "run %" PRIu64 ": %" PRIu64 "/%" PRIu64 " tasks, %s%s%s", s->run,
+                 s->done, s->tasks, kl_time_words(s->elapsed_s).text, *left ? "; " : "", left);
     else
         snprintf(words, KL_TOP_WORD_BYTES, "between two runs, open for %s", kl_time_words(s->at_s).text);
 }

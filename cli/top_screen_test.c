@@ -34,6 +34,8 @@ static kl_top three_runs(kl_top_run runs[3]) {
                                     .present = 3,
                                     .elapsed_s = 2.5,
                                     .left_s = 7,
+                                    .left_low_s = 6,
+                                    .left_high_s = 9,
                                     .late_s = 9,
                                     .late_usual_s = 0.5,
                                     .late_task = 17,
@@ -75,7 +77,7 @@ static void test_farm(void **state) {
     draw(&top);
     static const char *const wanted[] = {
         "kilter top: 3 runs",
-        "> farm squares?[31m  run 2: 30 of 120 tasks after 2.50 s, about 7.00 s left",
+        "> farm squares?[31m  run 2: 30/120 tasks, 2.50 s; 6.00 s to 9.00 s left (90 %)",
         "  loop relax  16 sweeps, 1 moves, 2 ranks",
         "  farm kilter-map  the program was killed or crashed",
         "",

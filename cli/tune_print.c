@@ -16,9 +16,11 @@ static const char *const activities[KL_CONTROL_ACTIVITIES] = {
 /* ---- printing as text ---- */
 
 static void print_iteration(const kl_control_state *s, FILE *out) {
+    char left[KL_LEFT_BYTES];
+    kl_left_words(s->left_low_s, s->left_high_s, left);
     if (s->running)
-        kl_say(out, "run", "%" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks done after %s", s->run, s->done,
-               s->tasks, kl_time_words(s->elapsed_s).text);
+        kl_say(out, "run", "%" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks done after %s%s%s", s->run, s->done,
+               s->tasks, kl_time_words(s->elapsed_s).text, *left ? "; " : "", left);
     else if (s->tasks > 0)
         kl_say(out, "run", "%llu ended after %s; the next run has not begun", (unsigned long long)s->run,
                kl_time_words(s->elapsed_s).text);

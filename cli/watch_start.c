@@ -32,6 +32,16 @@ static kl_launcher mpi_of(char *const *words) {
     return found;
 }
 
+static kilter_status refuse_program(const char *word, kilter_error *error) {
+    char *file = kl_find_program(word);
+    kilter_status status =
+        file ? kl_fail(error, KILTER_ERR_USAGE,
+                       "'%s' does not tell its MPI; name it with --mpi openmpi or --mpi mpich", word)
+             : kl_fail(error, KILTER_ERR_USAGE, "there is no program '%s'", word);
+    free(file);
+    return status;
+}
+
 static kilter_status choose_mpi(kl_watched_program *p, kilter_error *error) {
     const char *told = p->options->mpi ? p->options->mpi : getenv("KILTER_MPI");
     kl_launcher found = told && *told ? KL_LAUNCH_OWN : mpi_of(p->options->words);
@@ -40,9 +50,7 @@ static kilter_status choose_mpi(kl_watched_program *p, kilter_error *error) {
              : found == KL_LAUNCH_MPICH   ? "mpich"
                                           : NULL;
     if (!p->mpi)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "'%s' does not tell its MPI; name it with --mpi openmpi or --mpi mpich",
-                       p->options->words[0]);
+        return refuse_program(p->options->words[0], error);
     char name[64];
     snprintf(name, sizeof name, "libkilter-watch-%s.so", p->mpi);
     p->library = kl_libexec_file(name);

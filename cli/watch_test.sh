@@ -52,6 +52,7 @@ refuses() { # CODE TEXT OPTION…
 }
 refuses 2 'no program given'
 refuses 2 "does not tell its MPI; name it with --mpi" true
+refuses 2 "there is no program './nowhere'" ./nowhere
 refuses 2 "no folder can be made in '/nowhere'" --folder /nowhere "$program"
 refuses 127 "starting '/nowhere/program'" --mpi openmpi /nowhere/program
 KILTER_LIBEXEC=$work refuses 2 'is not there; install Kilter' "$program"

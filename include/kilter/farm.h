@@ -183,7 +183,8 @@ typedef struct kilter_farm_options {
      */
     const char *resume;
     /** accept a `resume` file although the program file or the arguments have changed (Kilter's options do
-     * not count); false: this is an error. Ignored without `resume` */
+     * not count); false: this is an error. Then inputs, weights and shared data of a run may differ, too, and
+     * it may have more tasks at its end. Ignored without `resume` */
     bool resume_anyway;
     /** name of the program in the record and in messages, the same on master and workers; NULL: the name in
      * argv[0] */

@@ -314,7 +314,8 @@ kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *k
                                 .inputs = hash_inputs(run->inputs, run->tasks),
                                 .weights = hash_weights(run->weights, run->tasks),
                                 .shared = f->storing.shared_hash,
-                                .in_order = run->grows || run->reduce};
+                                .in_order = run->grows || run->reduce,
+                                .anyway = f->settings.options.resume_anyway};
     known->reduces = run->reduce;
     known->call = call.call;
     kilter_status status = KILTER_OK;

@@ -1,4 +1,5 @@
-/* Read a list of commands that wait for each other. The list has this form: */
+/* Read a list of commands that wait for each other. An entry is a line NAME: NAMES and, indented below it, a
+ * command. The names after the colon are those of the commands that must succeed first. */
 #include <stdlib.h>
 #include <string.h>
 

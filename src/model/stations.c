@@ -18,6 +18,9 @@ static const double NEAR_BYTE_S = 0.5e-9;
 static const double LEAST_ALONE = 0.02;
 /* states with less than this part of the most likely state's probability are left out */
 static const double NOTHING = 1e-12;
+/* More workers than this are as good as a steady stream, so their states need not be added up. A record with
+ * billions of tiny tasks leads to as many workers. */
+static const double MANY = 1e5;
 
 /* --- one station --- */
 
@@ -48,6 +51,8 @@ double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
         return away_s > 0 ? n / away_s : INFINITY;
     if (!(away_s > s->task_s * NOTHING))
         return fmin(n, s->servers) / s->task_s;
+    if (n > MANY)
+        return fmin(n / (away_s + s->task_s), s->servers / s->task_s);
     double middle = likeliest(s, away_s, n), weight = 1;
     served sum = {0};
     add_state(s, &sum, 1, middle);

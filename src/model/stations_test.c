@@ -69,6 +69,11 @@ static void a_million_workers_are_no_trouble(void **state) {
     assert_true(fabs(kl_station_rate(&s, 1, 100000000) / 4e6 - 1) < 1e-6);
     assert_true(fabs(kl_station_rate(&s, 0, 1000000) / 4e6 - 1) < 1e-12);
     assert_true(kl_station_rate(&(kl_station){0, 1}, 2, 10) == 5);
+    for (double away_s = 0.5e-4; away_s < 1;
+         away_s *= 3) { /* the step from single states to a stream is small */
+        double below = kl_station_rate(&s, away_s, 100000), above = kl_station_rate(&s, away_s, 100001);
+        assert_true(fabs(above / below - 1) < 5e-3);
+    }
 }
 
 /* Return a load of 1,000 tasks of 1 ms on two cores, with 10 ms of CPU time for messages. */

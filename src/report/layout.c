@@ -96,6 +96,13 @@ kl_words kl_time_words(double seconds) {
     return w;
 }
 
+void kl_left_words(double low_s, double high_s, char words[KL_LEFT_BYTES]) {
+    *words = '\0';
+    if (high_s > 0)
+        snprintf(words, KL_LEFT_BYTES, "%s to %s left (90 %%)", kl_time_words(low_s).text,
+                 kl_time_words(high_s).text);
+}
+
 kl_words kl_percent(double share) {
     kl_words w;
     snprintf(w.text, sizeof w.text, isnan(share) ? "-" : "%.1f %%", 100 * share);

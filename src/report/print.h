@@ -22,6 +22,11 @@ typedef struct kl_words {
 kl_words kl_digits(double value);       /* write a number with four significant digits */
 kl_words kl_time_words(double seconds); /* a time with a suitable unit, such as "1.50 ms" */
 kl_words kl_percent(double share);      /* share 1: 100 % */
+
+enum { KL_LEFT_BYTES = 80 };
+/* Write the time left, as an interval that contains the end with a probability of 90 %. "": it is not known.
+ */
+void kl_left_words(double low_s, double high_s, char words[KL_LEFT_BYTES]);
 kl_words kl_bytes_words(uint64_t bytes);
 
 /* Print a label, then a text that is formatted as by printf(). The text is wrapped if it is longer than a

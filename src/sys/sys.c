@@ -299,6 +299,35 @@ bool kl_process_is_held(pid_t pid) {
     return tracer != 0 || dumping != 0;
 }
 
+/* Return whether the process has ended, and its parent has not asked how. */
+static bool is_zombie(pid_t pid) {
+    char path[40], line[128], state = 0;
+    snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
+    FILE *status = fopen(path, "re");
+    while (status && state == 0 && fgets(line, sizeof line, status))
+        sscanf(line, "State: %c", &state);
+    if (status)
+        fclose(status);
+    return state == 'Z';
+}
+
+bool kl_signal_session(pid_t session, int number) {
+    DIR *all = opendir("/proc");
+    bool any = false;
+    kill(-session, number);
+    for (struct dirent *entry; all && (entry = readdir(all));) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid <= 0 || pid == session || getsid(pid) != session || is_zombie(pid))
+            continue;
+        any = true;
+        if (getpgid(pid) != session) /* the process has not got the signal yet */
+            kill(pid, number);
+    }
+    if (all)
+        closedir(all);
+    return any;
+}
+
 void kl_process_finish(pid_t pid, double patience_s) {
     const kl_clock clock = kl_clock_system();
     double until_s = kl_now_s(&clock) + patience_s;

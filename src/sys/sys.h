@@ -177,6 +177,9 @@ bool kl_process_ended(pid_t pid, char *how, size_t size);
 void kl_process_finish(pid_t pid, double patience_s);
 bool kl_process_is_held(pid_t pid); /* Return whether a debugger has stopped the process, or the system is
                                        writing its core dump. */
+/* Send a signal to all processes of a session, whose number is the id of its first process. 0: send none.
+ * Return whether the session has processes besides the first one. */
+bool kl_signal_session(pid_t session, int number);
 /* Describe the status of waitpid() in words: "was killed by signal 9 (Killed)", "exited with code 3". */
 void kl_describe_end(int status, char *how, size_t size);
 /* Find a description that kl_describe_end() wrote in `text`, and get its exit code or its signal.

@@ -125,7 +125,7 @@ enum { KL_ROW_FIELDS_MAX = 32, KL_ROW_STATEMENTS = 2 };
 
 typedef struct kl_row_shape {
     const char *table;
-    enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_IGNORE, KL_VERB_UPDATE } verb;
+    enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_UPDATE } verb;
     size_t size; /* size of the row's struct in bytes */
     /* true: a record has many such rows, so they are dropped before memory runs short */
     bool bulk;

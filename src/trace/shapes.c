@@ -79,7 +79,7 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
                    F(WORKER, failure_row, worker), F(TIME, failure_row, at_s), F(BOOL, failure_row, lost),
                    F(BOOL, failure_row, final), F(U64_OR_NULL, failure_row, code),
                    F(U64_OR_NULL, failure_row, signal), F(TEXT, failure_row, text)}},
-    [KL_ROW_CALL] = {ROW_OF(call, "call", IGNORE),
+    [KL_ROW_CALL] = {ROW_OF(call, "call", REPLACE),
         .fields = {KEY(U64, call, call), F(U64, call, tasks), F(I64, call, inputs), F(I64, call, weights),
                    F(I64, call, shared)}},
     [KL_ROW_ADDITION] = {ROW_OF(addition, "addition", INSERT),
@@ -210,7 +210,7 @@ static void add_value(kl_sql *sql, const kl_row_field *field, size_t parameter) 
 }
 
 static void add_insert(kl_sql *sql, const kl_row_shape *shape) {
-    static const char *const verbs[] = {"INSERT", "INSERT OR REPLACE", "INSERT OR IGNORE"};
+    static const char *const verbs[] = {"INSERT", "INSERT OR REPLACE"};
     add(sql, verbs[shape->verb]);
     add(sql, " INTO ");
     add(sql, shape->table);

@@ -41,8 +41,36 @@ static kilter_status open_database(kl_stored *s, kilter_error *error) {
 static kilter_status differs(const kl_stored *s, const char *what, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_USAGE,
                    "--resume: %s: run %llu has other %s than the stored run; start the program as it "
-                   "was started then, or name another file",
-                   s->path, (unsigned long long)s->call.call, what);
+                   "was started then, %s",
+                   s->path, kl_ull(s->call.call), what,
+                   s->call.anyway ? "or name another file" : "name another file, or say --resume-anyway");
+}
+
+/* Return whether the stored results are those of the call's first tasks. That is not known if the program
+ * added tasks later. */
+static bool may_have_more_tasks(const kl_stored *s, uint64_t then) {
+    sqlite3_stmt *added = NULL;
+    bool none =
+        sqlite3_prepare_v2(s->db, "SELECT 1 FROM addition WHERE call = ?1", -1, &added, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(added, 1, (int64_t)s->call.call) == SQLITE_OK &&
+        sqlite3_step(added) == SQLITE_DONE;
+    sqlite3_finalize(added);
+    return none && s->call.anyway && s->call.tasks > then;
+}
+
+static kilter_status compare_row(const kl_stored *s, sqlite3_stmt *call, kilter_error *error) {
+    const struct {
+        uint64_t now;
+        const char *name;
+        bool may_differ;
+    } parts[] = {{s->call.tasks, "tasks", may_have_more_tasks(s, (uint64_t)sqlite3_column_int64(call, 0))},
+                 {s->call.inputs, "inputs", s->call.anyway},
+                 {s->call.weights, "weights", s->call.anyway},
+                 {s->call.shared, "shared data", s->call.anyway}};
+    for (int i = 0; i < 4; i++)
+        if ((uint64_t)sqlite3_column_int64(call, i) != parts[i].now && !parts[i].may_differ)
+            return differs(s, parts[i].name, error);
+    return KILTER_OK;
 }
 
 /* Compare a call of kilter_farm_run() with the one in the record. It is no error if the record has no such
@@ -54,15 +82,9 @@ static kilter_status compare(const kl_stored *s, kilter_error *error) {
                                   -1, &call, NULL);
     if (step == SQLITE_OK && sqlite3_bind_int64(call, 1, (int64_t)s->call.call) == SQLITE_OK)
         step = sqlite3_step(call);
-    if (step == SQLITE_ROW && (uint64_t)sqlite3_column_int64(call, 0) != s->call.tasks)
-        status = differs(s, "tasks", error);
-    else if (step == SQLITE_ROW && (uint64_t)sqlite3_column_int64(call, 1) != s->call.inputs)
-        status = differs(s, "inputs", error);
-    else if (step == SQLITE_ROW && (uint64_t)sqlite3_column_int64(call, 2) != s->call.weights)
-        status = differs(s, "weights", error);
-    else if (step == SQLITE_ROW && (uint64_t)sqlite3_column_int64(call, 3) != s->call.shared)
-        status = differs(s, "shared data", error);
-    else if (step != SQLITE_ROW && step != SQLITE_DONE)
+    if (step == SQLITE_ROW)
+        status = compare_row(s, call, error);
+    else if (step != SQLITE_DONE)
         status = fail_damaged(s->path, sqlite3_errmsg(s->db), error);
     sqlite3_finalize(call);
     return status;

@@ -241,6 +241,9 @@ typedef struct kl_trace_call {
     /* not stored; true: kl_stored_next() returns results in the order of storing, because the run grows or
      * combines its results */
     bool in_order;
+    /* not stored; true: kl_stored_open() accepts a call with other inputs, weights and shared data, and with
+     * further tasks */
+    bool anyway;
 } kl_trace_call;
 
 /* A call of kilter_farm_add(): the added tasks [lo, lo + tasks), and hashes of its arguments. */

@@ -22,9 +22,9 @@ static const double ALIKE_LEAST = 0.7; /* least part of the calls that must repe
 static const double ALIKE_NEARLY =
     0.9; /* a length is nearly as good as the best one if at least this part as many calls repeat */
 static const double LIKE_TIMES = 0.6; /* least correlation of useful times that shows an iteration */
-/* An iteration is unusual if it has more than CALLS_USUAL times the usual number of calls, or less than the
- * inverse part of it. It is also unusual if it takes more than GAP times the middle time and more than
- * GAP_PART of all time. */
+/* An iteration has at least 1 / CALLS_USUAL of the usual calls. Its time does not count if it has more than
+ * CALLS_USUAL times the usual number of calls. Its time does not count either if it is above GAP times the
+ * middle time and above GAP_PART of all time. */
 static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
 
 /* The calls in which an iteration is searched for. */
@@ -233,31 +233,77 @@ double *kl_watch_iterations(const kl_watch_rank *rank, const kl_watch_period *pe
     return split(rank, period, true, count);
 }
 
-/* Set the times of iterations with an unusual number of calls to 0. */
-static void drop_unusual(const kl_watch_rank *r, const kl_watch_period *p, double *times, size_t count) {
-    size_t seen = 0, parts = 0, calls = 0;
-    for (size_t i = 0; i < r->call_count; i++, calls++)
-        if (r->call[i].site == p->anchor && seen++ % p->each == 0) {
-            if (parts > 0 && parts <= count &&
-                ((double)calls > CALLS_USUAL * (double)(p->calls + 1) ||
-                 CALLS_USUAL * (double)calls < (double)p->calls))
-                times[parts - 1] = 0;
-            parts++;
-            calls = 0;
-        }
+/* The calls of the part of the run that is being read, compared with the calls of the iteration. */
+typedef struct tally {
+    size_t *wanted, *found; /* [place_count] number of calls from each place: in the iteration; in the part */
+    size_t places, calls, common;
+} tally;
+
+static bool tally_open(tally *t, const kl_watch_rank *r, const kl_watch_call *pattern, size_t calls) {
+    size_t places = r->place_count + 1, *both = calloc(2 * places, sizeof *both);
+    if (!both)
+        return false;
+    *t = (tally){.wanted = both, .found = both + places, .places = places};
+    for (size_t i = 0; i < calls; i++)
+        t->wanted[pattern[i].site]++;
+    return true;
 }
 
-/* Find the mean time of an iteration. The places of the pattern may also be used elsewhere, so the number of
- * iterations is reduced to the part of them that is usual. */
-static void take_time(const kl_watch_rank *r, kl_watch_period *p) {
-    size_t count, used = 0, usual = 0;
-    double sum = 0, all = 0, *times = split(r, p, false, &count);
-    if (!times)
-        return;
-    drop_unusual(r, p, times, count);
-    for (size_t i = 0; i < count; i++)
-        usual += times[i] > 0;
-    p->iterations = p->iterations * (usual + 1) / (count + 1);
+static void tally_clear(tally *t) {
+    memset(t->found, 0, t->places * sizeof *t->found);
+    t->calls = t->common = 0;
+}
+
+static void tally_take(tally *t, uint16_t site) {
+    t->calls++;
+    t->common += t->found[site]++ < t->wanted[site];
+}
+
+/* Set like[k] to the part of the iteration's calls that part k between two anchors has. Set the times of
+ * parts in which the program did much else to 0. */
+static void compare_parts(const kl_watch_rank *r, const kl_watch_period *p, tally *t, double *like,
+                          double *times, size_t count) {
+    size_t seen = 0, parts = 0;
+    for (size_t i = 0; i < r->call_count; i++) {
+        if (r->call[i].site == p->anchor && seen++ % p->each == 0) {
+            if (parts > 0 && parts <= count) {
+                like[parts - 1] = (double)t->common / (double)p->calls;
+                times[parts - 1] *= (double)t->calls <= CALLS_USUAL * (double)(p->calls + 1);
+            }
+            parts++;
+            tally_clear(t);
+        }
+        tally_take(t, r->call[i].site);
+    }
+}
+
+/* Return whether part k is an iteration. In some iterations, the program may make other calls; then the parts
+ * before and after are like the iteration. */
+static bool is_iteration(const double *like, size_t count, size_t k) {
+    bool between = k > 0 && k + 1 < count && like[k - 1] >= ALIKE_LEAST && like[k + 1] >= ALIKE_LEAST;
+    return like[k] >= ALIKE_LEAST || (between && CALLS_USUAL * like[k] >= 1);
+}
+
+/* Return how many of the parts between anchors are iterations. Set the times of the others to 0. */
+static size_t judge_parts(const kl_watch_rank *r, const kl_watch_period *p, tally *t, double *times,
+                          size_t count) {
+    double *like = calloc(count, sizeof *like);
+    size_t iterations = 0;
+    if (like)
+        compare_parts(r, p, t, like, times, count);
+    for (size_t k = 0; like && k < count; k++) {
+        bool is = is_iteration(like, count, k);
+        iterations += is;
+        times[k] *= is;
+    }
+    free(like);
+    return iterations;
+}
+
+/* Return the mean of the times above 0. A time that is far above all others does not count. */
+static double mean_of(double *times, size_t count) {
+    double sum = 0, all = 0;
+    size_t used = 0;
     qsort(times, count, sizeof *times, by_value);
     for (size_t i = 0; i < count; i++)
         all += times[i];
@@ -267,9 +313,22 @@ static void take_time(const kl_watch_rank *r, kl_watch_period *p) {
             sum += times[i];
             used++;
         }
+    return used > 0 ? sum / (double)used : (double)NAN;
+}
+
+/* Find the mean time of an iteration. The places of the pattern may also be used elsewhere, so the number of
+ * iterations is reduced to the parts that are iterations. */
+static void take_time(const kl_watch_rank *r, const kl_watch_call *pattern, kl_watch_period *p) {
+    size_t count;
+    double *times = split(r, p, false, &count);
+    tally t;
+    if (times && tally_open(&t, r, pattern, p->calls)) {
+        size_t iterations = judge_parts(r, p, &t, times, count);
+        p->iterations = p->iterations * (iterations + 1) / (count + 1);
+        p->iteration_s = mean_of(times, count);
+        free(t.wanted);
+    }
     free(times);
-    if (used > 0)
-        p->iteration_s = sum / (double)used;
 }
 
 static kl_watch_period period_in(const kl_watch_rank *rank, const window *w) {
@@ -282,7 +341,7 @@ static kl_watch_period period_in(const kl_watch_rank *rank, const window *w) {
     else
         p.calls = 0;
     if (p.calls > 0)
-        take_time(rank, &p);
+        take_time(rank, pattern, &p);
     return p;
 }
 

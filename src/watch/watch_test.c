@@ -268,6 +268,31 @@ static void test_phases(void **state) {
     kl_watch_rank_free(&m.rank);
 }
 
+/* Add an iteration of seven calls. With a branch, three of them come from another place. */
+static void add_iteration(maker *m, bool branch) {
+    for (uint16_t c = 1; c <= 7; c++)
+        add_call(m, branch && c > 4 ? 61 : c, 0.001, 0);
+}
+
+/* The number of iterations must be right although the program does much else after some of them, and makes
+ * other calls in some. It also calls MPI from one of their places while it sets up. */
+static void test_counting(void **state) {
+    maker m = maker_new(0, 1);
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        add_call(&m, i % 3 == 0 ? 1 : (uint16_t)(20 + i % 17), 0.001, 0);
+    for (int k = 1; k <= 400; k++) {
+        add_iteration(&m, k % 50 == 25);
+        for (int i = 0; k % 40 == 0 && i < 16; i++)
+            add_call(&m, (uint16_t)(40 + i), 0.001, 0);
+    }
+    kl_watch_period p = kl_watch_period_of(&m.rank);
+    assert_int_equal(p.calls, 7);
+    assert_in_range(p.iterations, 399, 401);
+    assert_near(p.iteration_s, 0.007, 1e-4);
+    kl_watch_rank_free(&m.rank);
+}
+
 static void test_no_period(void **state) {
     uint32_t seed = 3;
     maker m = maker_new(0, 1);
@@ -351,7 +376,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_judgements), cmocka_unit_test(test_forecasts), cmocka_unit_test(test_farm),
         cmocka_unit_test(test_periods),    cmocka_unit_test(test_no_period), cmocka_unit_test(test_one_place),
-        cmocka_unit_test(test_phases),     cmocka_unit_test(test_read),      cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_counting),   cmocka_unit_test(test_phases),    cmocka_unit_test(test_read),
+        cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
