@@ -26,8 +26,10 @@ static bool signal_all(kl_map_guard *g, int number) {
     bool any = false;
     for (uint32_t i = 0; i < g->slots; i++) {
         pid_t group = atomic_load(&g->slot[i].command);
-        any |= group == KL_MAP_STARTING ||
-               (group > 0 && (kl_signal_session(group, number) | (kill(-group, 0) == 0)));
+        if (group > 0)
+            any |= kl_signal_session(group, number) || kill(-group, 0) == 0;
+        else
+            any |= group == KL_MAP_STARTING;
     }
     return any;
 }

@@ -257,7 +257,7 @@ double kl_model_roused_s(const kl_load *l, uint32_t workers) {
     if (!wakes_in_tasks(l))
         return 0;
     double asleep_s = (1 - among_many(l)) * l->use.local_s / l->use.local_tasks;
-    double each_s = fmin(THEIRS_NEAR * wake_s(l), asleep_s);
+    double each_s = fmin(wake_s(l), asleep_s);
     return each_s * (alone_then - alone) * l->use.local_tasks / l->use.tasks;
 }
 

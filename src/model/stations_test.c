@@ -187,7 +187,7 @@ static void workers_that_sleep_wait_for_a_core(void **state) {
     (void)state;
     kl_load load = computing();
     load.use.local_s = 0.1; /* each task computes for a tenth of its time, and sleeps otherwise */
-    load.workers = 8;       /* the measured run had enough workers to keep the cores awake */
+    load.workers = 16;      /* the measured run had enough workers to keep the cores awake */
     assert_true(kl_model_limit(&load, 2).times < 1.001);
     double shared = 16 / (kl_station_rate(&(kl_station){0.055e-3, 1}, 0.945e-3, 8) * 1e-3 * 2);
     assert_true(kl_model_limit(&load, 16).times > shared);
@@ -213,16 +213,16 @@ static void few_workers_wake_idle_cores(void **state) {
         double least_saved_s, most_saved_s; /* limits for the CPU seconds per task that the forecast saves */
     } rows[] = {
         {0.016, 0, 0, 2, 2, 0, 0}, /* the same number of workers as in the measured run saves nothing */
-        {0.030, 0, 0, 2, 4, 4.9e-6,
-         5.1e-6}, /* twice the number of workers saves half of the cost of waking */
-        {0.030, 0, 0, 2, 32, 9.3e-6, 9.4e-6}, /* many workers save nearly all of the cost of waking */
-        {0.030, 0, 0, 8, 16, 0, 1.3e-6},      /* the measured run contains hardly any cost of waking */
+        {0.030, 0, 0, 2, 4, 8.9e-6,
+         9.1e-6}, /* twice the number of workers saves half of the cost of waking */
+        {0.030, 0, 0, 2, 32, 16.8e-6, 17e-6}, /* many workers save nearly all of the cost of waking */
+        {0.030, 0, 0, 8, 16, 2.2e-6, 2.3e-6}, /* the measured run contains little of the cost of waking */
         {0.004, 0, 0, 2, 4, 1.1e-6,
          1.3e-6},                /* no more can be saved than most of the CPU time that was used */
         {0.6, 0, 0, 2, 4, 0, 0}, /* workers that compute most of the time hardly ever wake */
         {0.030, 100e-6, 50e-6, 2, 4, 7e-6,
          8e-6}, /* with this measured cost, half of the CPU time is lost by waking */
-        {0.030, 30e-6, 20e-6, 2, 4, 1.9e-6, 2.1e-6}, /* waking was measured to cost less on this host */
+        {0.030, 14e-6, 10e-6, 2, 4, 1.9e-6, 2.1e-6}, /* waking was measured to cost less on this host */
         {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* waking was measured to cost nothing on this host */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
