@@ -26,9 +26,12 @@ fi
 failed=0
 complain() {
     echo "FAILED: $*"
-    sed 's/^/    /' "$out"
+    head -c 20000 "$out" | sed 's/^/    /'
     failed=1
 }
+
+# Return whether the job goes on as it should: in time, and without the endless errors that MPI may print after a death.
+goes_on() { [ $SECONDS -lt "$limit" ] && [ "$(stat -c %s "$out")" -lt 100000000 ]; }
 
 # Return whether MPI itself failed because a rank was killed while the ranks were connecting. In this case, mpirun hangs, or
 # MPI_Init reports the dead rank as unreachable and aborts the job. Neither Kilter nor the test can prevent this.
@@ -45,10 +48,10 @@ run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
     local launched=$!
-    while kill -0 $launched 2>/dev/null && [ $SECONDS -lt "$limit" ]; do sleep 0.1; done
+    while kill -0 $launched 2>/dev/null && goes_on; do sleep 0.1; done
     alive=$(count_ranks)
     local until=$((SECONDS + 20))
-    while [ "$alive" -gt 0 ] && [ $SECONDS -lt "$limit" ] && [ $SECONDS -lt $until ]; do
+    while [ "$alive" -gt 0 ] && goes_on && [ $SECONDS -lt $until ]; do
         sleep 0.1
         alive=$(count_ranks)
     done
