@@ -26,9 +26,19 @@ static void remove_gift(kl_giving *g, size_t i) {
     g->gifts[i] = g->gifts[--g->gift_count];
 }
 
+/* Decide who holds the tasks of a gift in the present census. When the gift arrived, the receiver had been
+ * called to censuses up to number `census`. If that is the present one, the receiver has reported without the
+ * gift. Otherwise the receiver reports the gift, or has given it on. */
+static void settle_gift(kl_node *n, const kl_gift *gift, uint32_t census) {
+    kl_ranges *held = &n->round.collected.held;
+    if (gift->open && census >= n->round.census)
+        kl_peer_check(n, kl_ranges_add_all(held, gift->spans.at, gift->spans.count));
+}
+
 void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
     for (size_t i = 0; i < n->giving.gift_count; i++)
         if (n->giving.gifts[i].to == by && n->giving.gifts[i].number == note->number) {
+            settle_gift(n, &n->giving.gifts[i], note->census);
             remove_gift(&n->giving, i);
             return;
         }
@@ -122,12 +132,13 @@ void kl_give_feed(kl_node *n) {
         g->look_s = n->now_s + 0.25 / kl_work_rate(&n->work, n->now_s);
 }
 
-/* Remove waiting peers that are gone, and gifts to peers that are gone. A census finds the tasks of a gift
- * that did not arrive. */
-void kl_give_lose_all(kl_node *n) {
+/* The census finds the tasks of a gift that did not arrive. A peer may also be gone without being in `gone`.
+ * Then its results still count in this census, so a gift to it stays open. This census does not end, and the
+ * next one counts the peer as gone. */
+void kl_give_lose_all(kl_node *n, const kl_numbers *gone) {
     kl_giving *g = &n->giving;
     for (size_t i = g->gift_count; i-- > 0;)
-        if (kl_tree_is_gone(&n->tree, g->gifts[i].to))
+        if (kl_numbers_has(gone, g->gifts[i].to))
             remove_gift(g, i);
     for (size_t i = g->line_count; i-- > 0;)
         if (kl_tree_is_gone(&n->tree, g->lines[i].peer))
@@ -136,11 +147,16 @@ void kl_give_lose_all(kl_node *n) {
         n->work.hand.lent = false;
 }
 
-bool kl_give_hold(const kl_node *n, kl_ranges *held) {
-    bool ok = true;
-    for (size_t i = 0; i < n->giving.gift_count && ok; i++)
-        ok = kl_ranges_add_all(held, n->giving.gifts[i].spans.at, n->giving.gifts[i].spans.count);
-    return ok;
+void kl_give_open(kl_node *n) {
+    for (size_t i = 0; i < n->giving.gift_count; i++)
+        n->giving.gifts[i].open = true;
+}
+
+bool kl_give_is_open(const kl_node *n) {
+    for (size_t i = 0; i < n->giving.gift_count; i++)
+        if (n->giving.gifts[i].open)
+            return true;
+    return false;
 }
 
 void kl_give_free(kl_giving *g) {

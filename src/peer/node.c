@@ -30,7 +30,8 @@ kl_node *kl_node_new(const kl_node_options *options) {
     n->of = *options;
     n->later_end = &n->later;
     n->most = KL_PEERS_MOST;
-    n->tree = (kl_tree){.number = options->number, .peers = there ? options->peers : options->number + 1};
+    n->tree = (kl_tree){.number = options->number};
+    kl_tree_count(&n->tree, there ? options->peers : options->number + 1);
     n->round = (kl_round){.number = there ? 1 : 0,
                           .above = options->number == 0 ? 0 : kl_tree_above(options->number),
                           .due_s = INFINITY,
@@ -160,7 +161,9 @@ static void copied(kl_node *n, uint32_t from, const kl_note *note) {
 }
 
 static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
-    kl_tree_know(&n->tree, note->peers > from ? note->peers : from + 1);
+    uint32_t peers = note->peers > from ? note->peers : from + 1;
+    n->round.hurried = n->round.hurried && peers <= n->tree.peers; /* the root must learn of new peers */
+    kl_tree_know(&n->tree, peers);
     (n->root ? kl_root_want : kl_round_hurry)(n);
 }
 
@@ -260,8 +263,7 @@ static void lose(kl_node *n, uint32_t peer) {
     } else {
         kl_peer_check(n, kl_tree_lose(&n->tree, peer));
         kl_ask_lose(n, peer);
-        while (n->round.above > 0 && kl_tree_is_gone(&n->tree, n->round.above))
-            n->round.above = kl_tree_above(n->round.above);
+        n->round.above = kl_tree_heir(&n->tree, peer);
         kl_post_plain(n, n->round.above, KL_NOTE_HURRY,
                       0); /* tell the new parent, which may not know of the death yet */
     }
@@ -323,7 +325,7 @@ void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_acti
     if (!n->round.joined_in && now_s < n->round.due_s)
         out->wake_s = fmin(out->wake_s, n->round.due_s);
     if (n->root)
-        out->wake_s = fmin(out->wake_s, n->root->call_s);
+        out->wake_s = fmin(out->wake_s, fmin(n->root->call_s, n->root->patient_s));
     if (n->over)
         out->wake_s = INFINITY;
 }

@@ -48,6 +48,10 @@ static void hears(alone *a, uint32_t from, const kl_note *note, double now_s) {
     kl_buffer_free(&bytes);
 }
 
+static void loses(alone *a, uint32_t peer, double now_s) {
+    kl_node_step(a->node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = peer}, now_s, &a->out);
+}
+
 /* Return the first message of this kind that the peer sent in the last step; NULL: it sent none. */
 static const kl_note *sent(alone *a, kl_note_kind kind) {
     for (size_t i = 0; i < a->out.count; i++) {
@@ -73,19 +77,42 @@ static kl_note call_of(uint32_t round) {
     return (kl_note){.kind = KL_NOTE_CALL, .census = round, .round = round, .peers = 3};
 }
 
-static void a_gift_is_held_until_it_is_acknowledged(void **state) {
+/* A gift that arrived after the receiver's report is in the giver's report. A gift that arrived before is in
+ * the receiver's report, or the receiver has given it on. */
+static void a_report_waits_for_acknowledgements_of_gifts(void **state) {
+    (void)state;
+    for (uint32_t receiver_census = 0; receiver_census <= 2; receiver_census += 2) {
+        alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+        hears(&a, 2, &(kl_note){.kind = KL_NOTE_ASK, .rate = 1}, 1);
+        kl_note call = call_of(2);
+        uint64_t number = sent(&a, KL_NOTE_GIFT)->number, last = a.note.spans.at[0].hi - 1;
+        hears(&a, 0, &call, 1);
+        assert_null(sent(&a, KL_NOTE_REPORT));
+        hears(&a, 2, &(kl_note){.kind = KL_NOTE_GOT, .census = receiver_census, .number = number}, 1);
+        assert_int_equal(held(&a, last), receiver_census == 2);
+        assert_true(held(&a, 0));
+        call.round = call.census = 3;
+        hears(&a, 0, &call, 1);
+        assert_false(held(&a, last));
+        let_go(&a);
+    }
+}
+
+/* A census without the death of a gift's receiver counts what the receiver has done. So the giver must not
+ * report before a census that knows of the death. */
+static void a_gift_stays_open_until_a_census_knows_that_its_receiver_is_gone(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
     hears(&a, 2, &(kl_note){.kind = KL_NOTE_ASK, .rate = 1}, 1);
+    loses(&a, 2, 1);
     kl_note call = call_of(2);
-    uint64_t number = sent(&a, KL_NOTE_GIFT)->number, last = a.note.spans.at[0].hi - 1;
     hears(&a, 0, &call, 1);
-    assert_true(held(&a, last));
+    assert_null(sent(&a, KL_NOTE_REPORT));
     call.round = call.census = 3;
-    hears(&a, 2, &(kl_note){.kind = KL_NOTE_GOT, .census = 2, .number = number}, 1);
+    assert_true(kl_numbers_add(&call.gone, 2));
     hears(&a, 0, &call, 1);
-    assert_false(held(&a, last));
-    assert_true(held(&a, 0));
+    assert_false(held(&a, 9));
+    kl_note_free(&call);
     let_go(&a);
 }
 
@@ -206,16 +233,12 @@ static void messages_of_a_peer_that_is_gone_are_not_heard(void **state) {
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
     kl_note gift = {.kind = KL_NOTE_GIFT, .number = 1};
     assert_true(kl_ranges_add(&gift.spans, (kl_span){50, 60}));
-    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = 2}, 1, &a.out);
+    loses(&a, 2, 1);
     assert_int_equal(sent(&a, KL_NOTE_LOSS)->gone.at[0], 2);
     hears(&a, 2, &gift, 1);
     assert_int_equal(kl_node_left(a.node), 9);
     kl_note_free(&gift);
     let_go(&a);
-}
-
-static void loses(alone *a, uint32_t peer, double now_s) {
-    kl_node_step(a->node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = peer}, now_s, &a->out);
 }
 
 /* The first death must be reported at once. Later deaths must be reported together, after a pause. */
@@ -256,7 +279,8 @@ static void malformed_bytes_lose_their_sender(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_gift_is_held_until_it_is_acknowledged),
+        cmocka_unit_test(a_report_waits_for_acknowledgements_of_gifts),
+        cmocka_unit_test(a_gift_stays_open_until_a_census_knows_that_its_receiver_is_gone),
         cmocka_unit_test(a_gift_to_a_peer_that_is_gone_is_for_the_census),
         cmocka_unit_test(a_message_from_behind_the_cut_waits),
         cmocka_unit_test(tasks_of_a_round_that_was_not_committed_are_reported_again),

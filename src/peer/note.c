@@ -26,6 +26,13 @@ LIST_ADD(standing, kl_standing)
 LIST_ADD(order, kl_order)
 LIST_ADD(number, uint32_t)
 
+bool kl_numbers_has(const kl_numbers *list, uint32_t one) {
+    for (size_t i = 0; i < list->count; i++)
+        if (list->at[i] == one)
+            return true;
+    return false;
+}
+
 /* Define put_NAME() and get_NAME(), which write and read a list of structs. get_NAME() refuses a struct that
  * does not satisfy CHECK. */
 #define LIST_CODEC(name, type, MEMBERS, CHECK)                                                               \

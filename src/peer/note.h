@@ -87,6 +87,7 @@ typedef struct kl_note {
 bool kl_standings_add(kl_standings *list, kl_standing one);
 bool kl_orders_add(kl_orders *list, kl_order one);
 bool kl_numbers_add(kl_numbers *list, uint32_t one);
+bool kl_numbers_has(const kl_numbers *list, uint32_t one);
 
 void kl_note_put(kl_buffer *out, const kl_note *note);
 /* Read a message from untrusted bytes into a note, whose lists are reused. false: the message is malformed,

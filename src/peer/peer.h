@@ -150,6 +150,7 @@ typedef struct kl_node_state {
     uint64_t twice; /* number of tasks that were counted more than once; above 0: the protocol has an error */
     uint64_t adopted; /* number of tasks that were lost with dead peers and given to others */
     uint32_t rounds, censuses, deaths;
+    uint32_t overdue; /* number of censuses that were called because late tasks did not come */
 } kl_node_state;
 
 kl_node_state kl_node_state_of(const kl_node *root);

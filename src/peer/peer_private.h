@@ -21,6 +21,7 @@
 typedef struct kl_tree {
     uint32_t number,
         peers;        /* number: number of this peer; peers: number of peers that have ever taken part */
+    uint32_t counted; /* number of peers of which the root knew in its last call or plan */
     uint8_t *gone;    /* one bit for each peer; NULL: no peer is gone */
     uint32_t room;    /* number of bits in `gone` */
     kl_numbers below; /* numbers of the living peers whose parent is this peer */
@@ -31,7 +32,10 @@ uint32_t kl_tree_above(uint32_t number); /* number > 0 */
 bool kl_tree_under(uint32_t above, uint32_t number);
 void kl_tree_know(kl_tree *tree,
                   uint32_t peers); /* take in that at least this number of peers have taken part */
+void kl_tree_count(kl_tree *tree, uint32_t peers); /* take in the number of peers of which the root knows */
 bool kl_tree_is_gone(const kl_tree *tree, uint32_t number);
+/* Return the nearest living peer above peer `number` > 0. It is the heir of a dead peer. */
+uint32_t kl_tree_heir(const kl_tree *tree, uint32_t number);
 bool kl_tree_lose(kl_tree *tree, uint32_t number); /* mark the peer as gone; false: memory ran out */
 bool kl_tree_look(kl_tree *tree);                  /* find the living children again; false: memory ran out */
 
@@ -132,6 +136,7 @@ typedef struct kl_gift { /* tasks that were given to peer `to`; it has not ackno
     uint32_t to;
     uint64_t number;
     kl_ranges spans;
+    bool open; /* true: this peer was called to a census, and cannot report before the gift is acknowledged */
 } kl_gift;
 
 typedef struct kl_waiting { /* a peer that has signed up to get tasks from this peer */
@@ -233,8 +238,10 @@ typedef struct kl_root {
     kl_numbers gone;
     kl_numbers board; /* the board: late peers that the root has not named to an idle peer yet */
     uint32_t committed_round;
-    double call_s;            /* time at which the root calls the next census; INFINITY: none is planned */
-    double called_s;          /* time of the last call to a census; below 0: there was none */
+    double call_s;    /* time at which the root calls the next census; INFINITY: none is planned */
+    double patient_s; /* time until which the root waits for late tasks; INFINITY: it does not wait for them
+                       */
+    double called_s;  /* time of the last call to a census; below 0: there was none */
     double planned_s, next_s; /* planned_s: time of the last plan; next_s: seconds from then until the next
                                  reports are due */
     double
@@ -304,9 +311,10 @@ void kl_give_feed(kl_node *node); /* give tasks to waiting peers, as long as the
 void kl_give_got(kl_node *node, uint32_t by, const kl_note *note);
 void kl_give_refused(kl_node *node, uint32_t by,
                      const kl_note *note); /* Take in that peer `by` does not do the copy of a task. */
-void kl_give_lose_all(
-    kl_node *node); /* forget waiting peers that are gone, and gifts to peers that are gone */
-bool kl_give_hold(const kl_node *node, kl_ranges *held);
+/* Forget waiting peers that are gone, and gifts to the peers that a census counts as gone. */
+void kl_give_lose_all(kl_node *node, const kl_numbers *gone);
+void kl_give_open(kl_node *node); /* let the report of the census wait for acknowledgements of all gifts */
+bool kl_give_is_open(const kl_node *node); /* Return whether the report of the census must wait. */
 void kl_give_free(kl_giving *giving);
 
 void kl_ask_settle(kl_node *node); /* ask a peer for tasks, if it is time to do so */

@@ -21,7 +21,7 @@ bool kl_root_begin(kl_node *n, const kl_ranges *done) {
     n->root = calloc(1, sizeof *n->root);
     if (!n->root)
         return false;
-    *n->root = (kl_root){.call_s = INFINITY, .called_s = -1};
+    *n->root = (kl_root){.call_s = INFINITY, .patient_s = INFINITY, .called_s = -1};
     if (done && !kl_ranges_add_all(&n->root->committed, done->at, done->count))
         return false;
     kl_ranges_tidy(&n->root->committed);
@@ -37,7 +37,7 @@ static void call(kl_node *n) {
                     .peers = n->tree.peers,
                     .gone = root->gone};
     root->called_s = n->now_s;
-    root->call_s = INFINITY;
+    root->call_s = root->patient_s = INFINITY;
     root->waits = false;
     root->state.censuses++;
     kl_round_call(n, n->of.number, &note);
@@ -64,11 +64,8 @@ void kl_root_want(kl_node *n) {
 }
 
 void kl_root_lose(kl_node *n, uint32_t peer) {
-    if (peer == n->of.number || peer >= n->tree.peers)
+    if (peer == n->of.number || peer >= n->tree.peers || kl_numbers_has(&n->root->gone, peer))
         return;
-    for (size_t i = 0; i < n->root->gone.count; i++)
-        if (n->root->gone.at[i] == peer)
-            return;
     kl_peer_check(n, kl_numbers_add(&n->root->gone, peer));
     n->root->state.deaths++;
     want(n, LOSS_PART);
@@ -140,9 +137,8 @@ static void be_patient(kl_node *n) {
     kl_root *root = n->root;
     double task_s = root->sharing.mean_rate > 0 ? 1 / root->sharing.mean_rate : 0;
     root->waits = true;
-    root->call_s =
-        fmin(root->call_s,
-             n->now_s + fmax(PATIENCE_S, fmax(PATIENCE_ROUNDS * root->took_s, PATIENCE_TASKS * task_s)));
+    root->patient_s =
+        n->now_s + fmax(PATIENCE_S, fmax(PATIENCE_ROUNDS * root->took_s, PATIENCE_TASKS * task_s));
 }
 
 void kl_root_close(kl_node *n) {
@@ -187,7 +183,9 @@ void kl_root_late(kl_node *n) {
 void kl_root_settle(kl_node *n) {
     kl_root *root = n->root;
     bool first = n->of.help->sharing != KL_SHARE_NEVER && root->called_s < 0;
-    if (!n->over && (n->now_s >= root->call_s || (first && n->work.done_tasks >= n->first)))
+    bool overdue = n->now_s >= root->patient_s;
+    root->state.overdue += overdue;
+    if (!n->over && (overdue || n->now_s >= root->call_s || (first && n->work.done_tasks >= n->first)))
         call(n);
 }
 

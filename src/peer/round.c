@@ -57,8 +57,7 @@ static bool hold(kl_node *n) {
     kl_ranges *held = &n->round.collected.held;
     const kl_work *w = &n->work;
     kl_span hand = {w->hand.task, w->hand.task + kl_work_owns_hand(w)};
-    return kl_ranges_add_all(held, w->own.at, w->own.count) && kl_give_hold(n, held) &&
-           kl_ranges_add(held, hand);
+    return kl_ranges_add_all(held, w->own.at, w->own.count) && kl_ranges_add(held, hand);
 }
 
 void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
@@ -70,14 +69,15 @@ void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
     if (r->sent_round > committed) /* the round of these results was not committed, so report them again */
         kl_haul_join(n, &n->work.done, sent);
     kl_haul_clear(sent);
-    kl_tree_know(&n->tree, note->peers);
+    kl_tree_count(&n->tree, note->peers);
     for (size_t i = 0; i < note->gone.count; i++) {
         uint32_t gone = note->gone.at[i];
         kl_peer_check(n, gone < n->tree.peers && kl_tree_lose(&n->tree, gone));
         kl_ask_lose(n, gone);
-        kl_save_inherit(n, gone, committed);
     }
-    kl_give_lose_all(n);
+    for (size_t i = 0; i < note->gone.count; i++)
+        kl_save_inherit(n, note->gone.at[i], committed);
+    kl_give_lose_all(n, &note->gone);
     r->above = from;
     r->census = note->round;
     r->closing = false;
@@ -90,6 +90,7 @@ void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
         kl_post(n, n->tree.below.at[i], &call, 0);
     join_in(n);
     kl_peer_check(n, hold(n));
+    kl_give_open(n);
 }
 
 /* --- plans --- */
@@ -113,7 +114,7 @@ void kl_round_plan(kl_node *n, uint32_t from, const kl_note *note) {
     kl_round *r = &n->round;
     if (r->number != 0 && (note->round != r->number || from != r->above))
         return;
-    kl_tree_know(&n->tree, note->peers);
+    kl_tree_count(&n->tree, note->peers);
     r->above = from;
     r->census = note->census > r->census ? note->census : r->census;
     kl_haul_clear(&n->work.sent);
@@ -175,7 +176,7 @@ bool kl_round_is_full(kl_node *n) {
         return false;
     if (!r->joined_in && due)
         join_in(n);
-    return r->joined_in;
+    return r->joined_in && !kl_give_is_open(n);
 }
 
 void kl_round_report(kl_node *n) {

@@ -62,9 +62,11 @@ void kl_save_inherit(kl_node *n, uint32_t peer, uint32_t committed) {
     kl_save *save = save_of(&n->saves, peer);
     if (!save)
         return;
-    if (save->round >= committed)
+    /* a peer that lost the connection to its parent has sent copies to two peers; one of them is the heir */
+    bool inherits = kl_tree_heir(&n->tree, peer) == n->of.number;
+    if (inherits && save->round >= committed)
         kl_haul_join(n, &n->work.done, &save->done);
-    if (save->round > committed)
+    if (inherits && save->round > committed)
         kl_haul_join(n, &n->work.done, &save->sent);
     drop(&n->saves, save);
 }

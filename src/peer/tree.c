@@ -18,8 +18,20 @@ void kl_tree_know(kl_tree *t, uint32_t peers) {
     t->peers = peers > t->peers ? peers : t->peers;
 }
 
+void kl_tree_count(kl_tree *t, uint32_t peers) {
+    kl_tree_know(t, peers);
+    t->counted = peers;
+}
+
 bool kl_tree_is_gone(const kl_tree *t, uint32_t number) {
     return number < t->room && t->gone[number / 8] >> number % 8 & 1;
+}
+
+uint32_t kl_tree_heir(const kl_tree *t, uint32_t number) {
+    bool gone = true;
+    for (; number > 0 && gone; gone = kl_tree_is_gone(t, number))
+        number = kl_tree_above(number);
+    return number;
 }
 
 bool kl_tree_lose(kl_tree *t, uint32_t number) {
@@ -36,7 +48,8 @@ bool kl_tree_lose(kl_tree *t, uint32_t number) {
     return true;
 }
 
-/* Find the living children of this peer. A child that is gone is replaced by its own children. */
+/* Find the living children of this peer. A child that is gone is replaced by its own children. A peer of
+ * which the root does not know is left out: it must not get tasks, because a census might not reach it. */
 bool kl_tree_look(kl_tree *t) {
     bool ok = true;
     kl_numbers todo = {0};
@@ -44,7 +57,7 @@ bool kl_tree_look(kl_tree *t) {
     ok = kl_numbers_add(&todo, t->number);
     for (size_t i = 0; i < todo.count && ok; i++) {
         uint64_t first = (uint64_t)todo.at[i] * KL_PEERS_BELOW + 1;
-        for (uint64_t c = first; c < first + KL_PEERS_BELOW && c < t->peers && ok; c++)
+        for (uint64_t c = first; c < first + KL_PEERS_BELOW && c < t->counted && ok; c++)
             ok = kl_numbers_add(kl_tree_is_gone(t, (uint32_t)c) ? &todo : &t->below, (uint32_t)c);
     }
     free(todo.at);
