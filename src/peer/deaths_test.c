@@ -197,6 +197,8 @@ static void send_out_gone(world *w) {
 
 /* Count the tasks that the root reports. The result of a task is its index. */
 static void count(world *w, const kl_node_action *a) {
+    if (a->task == 0)
+        return;
     const uint8_t *value = w->out.bytes.data + a->at;
     assert_int_equal(a->size, a->task * sizeof(uint64_t));
     for (uint64_t i = 0, task; i < a->task; i++) {
