@@ -247,8 +247,8 @@ static void only_the_heir_reports_what_a_peer_saved_before_it_died(void **state)
     }
 }
 
-/* A peer that has joined must not take part before the root knows of it: if its parent died, a census would
- * miss the tasks of the new peer. */
+/* A peer that has joined must not take part before the root knows of it. Otherwise a census would miss its
+ * tasks if its parent died. */
 static void a_new_peer_takes_part_when_the_root_knows_of_it(void **state) {
     (void)state;
     alone a = peer_of(1, 13, "steal", (kl_span){0, 10});
@@ -299,6 +299,27 @@ static void deaths_go_up_together(void **state) {
     let_go(&a);
 }
 
+/* The report of a death may be lost with the parent. So a peer must report it again if the root does not know
+ * of the death when it calls a census. */
+static void a_death_that_a_census_does_not_know_is_reported_again(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+    loses(&a, 2, 1);
+    assert_non_null(sent(&a, KL_NOTE_LOSS));
+    kl_note call = call_of(2);
+    hears(&a, 0, &call, 2);
+    const kl_note *loss = sent(&a, KL_NOTE_LOSS);
+    assert_non_null(loss);
+    assert_int_equal(loss->gone.count, 1);
+    assert_int_equal(loss->gone.at[0], 2);
+    call.round = call.census = 3;
+    assert_true(kl_numbers_add(&call.gone, 2));
+    hears(&a, 0, &call, 3);
+    assert_null(sent(&a, KL_NOTE_LOSS));
+    kl_note_free(&call);
+    let_go(&a);
+}
+
 static void malformed_bytes_lose_their_sender(void **state) {
     (void)state;
     for (uint64_t i = 0; i < 200; i++) {
@@ -330,6 +351,7 @@ int main(void) {
         cmocka_unit_test(a_new_peer_takes_part_when_the_root_knows_of_it),
         cmocka_unit_test(messages_of_a_peer_that_is_gone_are_not_heard),
         cmocka_unit_test(deaths_go_up_together),
+        cmocka_unit_test(a_death_that_a_census_does_not_know_is_reported_again),
         cmocka_unit_test(malformed_bytes_lose_their_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
