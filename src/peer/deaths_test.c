@@ -197,6 +197,8 @@ static void send_out_gone(world *w) {
 
 /* Count the tasks that the root reports. The result of a task is its index. */
 static void count(world *w, const kl_node_action *a) {
+    if (a->task == 0)
+        return;
     const uint8_t *value = w->out.bytes.data + a->at;
     assert_int_equal(a->size, a->task * sizeof(uint64_t));
     for (uint64_t i = 0, task; i < a->task; i++) {
@@ -416,6 +418,15 @@ static void every_task_counts_once(uint64_t seed) {
 
 static uint64_t first_seed, runs;
 
+/* Few other runs find these two causes. Only the giver knew that the receiver of a gift was dead. The report
+ * of a death was lost with the parent. */
+static void mended_runs_stay_right(void **state) {
+    (void)state;
+    static const uint64_t seeds[] = {101752, 3134340};
+    for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++)
+        every_task_counts_once(seeds[i]);
+}
+
 static void deaths_lose_nothing(void **state) {
     (void)state;
     for (uint64_t seed = first_seed; seed < first_seed + runs; seed++)
@@ -423,7 +434,8 @@ static void deaths_lose_nothing(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(deaths_lose_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(mended_runs_stay_right),
+                                       cmocka_unit_test(deaths_lose_nothing)};
     runs = argc > 1 ? strtoull(argv[1], NULL, 10) : kl_test_cases(2000, 20000);
     first_seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
     return cmocka_run_group_tests(tests, NULL, NULL);

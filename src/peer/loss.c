@@ -26,6 +26,15 @@ void kl_loss_hear(kl_node *n, uint32_t from, const kl_note *note) {
         kl_loss_note(n, note->gone.at[i]);
 }
 
+void kl_loss_again(kl_node *n, const kl_numbers *known) {
+    kl_losses *l = &n->losses;
+    if (n->tree.gone_count == known->count)
+        return;
+    for (uint32_t i = 0; i < n->tree.room; i++)
+        if (kl_tree_is_gone(&n->tree, i) && !kl_numbers_has(known, i) && !kl_numbers_has(&l->news, i))
+            kl_peer_check(n, kl_numbers_add(&l->news, i));
+}
+
 void kl_loss_tell(kl_node *n) {
     kl_losses *l = &n->losses;
     l->tell_s = l->news.count > 0 ? l->told_s + PAUSE_PART * n->round.period_s : INFINITY;

@@ -167,6 +167,11 @@ static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
     (n->root ? kl_root_want : kl_round_hurry)(n);
 }
 
+static void called(kl_node *n, uint32_t from, const kl_note *note) {
+    kl_round_call(n, from, note);
+    kl_loss_again(n, &note->gone);
+}
+
 static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     static void (*const handlers[])(kl_node *, uint32_t, const kl_note *) = {
         [KL_NOTE_ASK] = asked,
@@ -184,7 +189,7 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
         [KL_NOTE_HURRY] = hurry,
         [KL_NOTE_LOSS] = kl_loss_hear,
         [KL_NOTE_SAVE] = kl_save_take,
-        [KL_NOTE_CALL] = kl_round_call,
+        [KL_NOTE_CALL] = called,
         [KL_NOTE_REPORT] = kl_round_hear,
         [KL_NOTE_PLAN] = kl_round_plan,
     };

@@ -228,6 +228,45 @@ static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
     }
 }
 
+/* Peer 157, which is below peers 1 and 13, has lost the connection to peer 13. So it has sent copies of its
+ * results to both. Only its heir must report them: peer 13, or peer 1 if peer 13 is gone, too. */
+static void only_the_heir_reports_what_a_peer_saved_before_it_died(void **state) {
+    (void)state;
+    for (uint32_t deaths = 1; deaths <= 2; deaths++) {
+        alone a = peer_of(1, 158, "steal", (kl_span){0});
+        kl_note save = {.kind = KL_NOTE_SAVE, .round = 1}, call = call_of(4);
+        call.peers = 158;
+        assert_true(kl_ranges_add(&save.spans, (kl_span){20, 25}) && kl_numbers_add(&call.gone, 157) &&
+                    (deaths == 1 || kl_numbers_add(&call.gone, 13)));
+        hears(&a, 157, &save, 1);
+        hears(&a, 0, &call, 1);
+        assert_int_equal(kl_ranges_sum(&a.node->work.sent.tasks), deaths == 2 ? 5 : 0);
+        kl_note_free(&save);
+        kl_note_free(&call);
+        let_go(&a);
+    }
+}
+
+/* A peer that has joined must not take part before the root knows of it. Otherwise a census would miss its
+ * tasks if its parent died. */
+static void a_new_peer_takes_part_when_the_root_knows_of_it(void **state) {
+    (void)state;
+    alone a = peer_of(1, 13, "steal", (kl_span){0, 10});
+    for (uint32_t peer = 13; peer < 15; peer++) {
+        hears(&a, peer, &(kl_note){.kind = KL_NOTE_HURRY}, 1);
+        assert_int_equal(sent(&a, KL_NOTE_HURRY)->peers, peer + 1);
+    }
+    kl_note call = call_of(2);
+    call.peers = 13;
+    hears(&a, 0, &call, 1);
+    assert_null(sent(&a, KL_NOTE_CALL));
+    call = call_of(3);
+    call.peers = 15;
+    hears(&a, 0, &call, 1);
+    assert_non_null(sent(&a, KL_NOTE_CALL));
+    let_go(&a);
+}
+
 static void messages_of_a_peer_that_is_gone_are_not_heard(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
@@ -260,6 +299,27 @@ static void deaths_go_up_together(void **state) {
     let_go(&a);
 }
 
+/* The report of a death may be lost with the parent. So a peer must report it again if the root does not know
+ * of the death when it calls a census. */
+static void a_death_that_a_census_does_not_know_is_reported_again(void **state) {
+    (void)state;
+    alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
+    loses(&a, 2, 1);
+    assert_non_null(sent(&a, KL_NOTE_LOSS));
+    kl_note call = call_of(2);
+    hears(&a, 0, &call, 2);
+    const kl_note *loss = sent(&a, KL_NOTE_LOSS);
+    assert_non_null(loss);
+    assert_int_equal(loss->gone.count, 1);
+    assert_int_equal(loss->gone.at[0], 2);
+    call.round = call.census = 3;
+    assert_true(kl_numbers_add(&call.gone, 2));
+    hears(&a, 0, &call, 3);
+    assert_null(sent(&a, KL_NOTE_LOSS));
+    kl_note_free(&call);
+    let_go(&a);
+}
+
 static void malformed_bytes_lose_their_sender(void **state) {
     (void)state;
     for (uint64_t i = 0; i < 200; i++) {
@@ -287,8 +347,11 @@ int main(void) {
         cmocka_unit_test(tasks_done_after_the_report_go_up_twice_if_a_census_comes),
         cmocka_unit_test(the_root_calls_a_census_for_tasks_that_do_not_come),
         cmocka_unit_test(a_parent_reports_what_a_child_saved_before_it_died),
+        cmocka_unit_test(only_the_heir_reports_what_a_peer_saved_before_it_died),
+        cmocka_unit_test(a_new_peer_takes_part_when_the_root_knows_of_it),
         cmocka_unit_test(messages_of_a_peer_that_is_gone_are_not_heard),
         cmocka_unit_test(deaths_go_up_together),
+        cmocka_unit_test(a_death_that_a_census_does_not_know_is_reported_again),
         cmocka_unit_test(malformed_bytes_lose_their_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

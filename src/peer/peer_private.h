@@ -24,6 +24,7 @@ typedef struct kl_tree {
     uint32_t counted; /* number of peers of which the root knew in its last call or plan */
     uint8_t *gone;    /* one bit for each peer; NULL: no peer is gone */
     uint32_t room;    /* number of bits in `gone` */
+    size_t gone_count;
     kl_numbers below; /* numbers of the living peers whose parent is this peer */
 } kl_tree;
 
@@ -332,6 +333,9 @@ void kl_saves_free(kl_saves *saves);
 
 void kl_loss_note(kl_node *node,
                   uint32_t peer); /* Take in that this peer is gone: it gets and gives no more tasks. */
+/* Report again the peers that are gone, but of whose death the root does not know at this call to a census.
+ * The earlier report may be lost with the parent, and gifts to such peers stay open. */
+void kl_loss_again(kl_node *node, const kl_numbers *known);
 void kl_loss_hear(kl_node *node, uint32_t from, const kl_note *note);
 void kl_loss_tell(kl_node *node); /* report deaths to the parent, if it is time to do so */
 

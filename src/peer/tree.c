@@ -44,6 +44,7 @@ bool kl_tree_lose(kl_tree *t, uint32_t number) {
         t->gone = gone;
         t->room = room;
     }
+    t->gone_count += !kl_tree_is_gone(t, number);
     t->gone[number / 8] |= (uint8_t)(1 << number % 8);
     return true;
 }
