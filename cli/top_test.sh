@@ -93,11 +93,19 @@ ask() { # ask PATH [REQUEST]: print the server's answer with its headers
 answers() { ask "$1" 2>/dev/null | grep -aq -- "$2"; }
 
 start served --workers 2
-port=$((20000 + $$ % 20000))
-"$kilter" top --interval-s 0.05 --serve $port "$record" >served.out 2>served.err &
-server=$!
-children="$children $server"
-until_so grep -q "serving http://127.0.0.1:$port/" served.out
+serve() {
+    "$kilter" top --interval-s 0.05 --serve $port "$record" >served.out 2>served.err &
+    server=$!
+    children="$children $server"
+}
+serves() { # if another process uses the port, try the next one
+    grep -q "serving http://127.0.0.1:$port/" served.out && return
+    kill -0 $server 2>/dev/null || { port=$((port + 1)) && serve; }
+    return 1
+}
+port=$((20000 + $$ % 12000)) # the system gives connections ports from 32768 on
+serve
+until_so serves
 expect 1 "port $port: this port is in use" "$kilter" top --serve $port "$record"
 until_so answers /metrics '^kilter_workers{program="tune_test_farm",record=".*"} 2'
 ask /metrics | grep -q '^Content-Type: text/plain; version=0.0.4' || fail "the server sends metrics with a wrong content type"
