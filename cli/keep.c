@@ -30,6 +30,11 @@ typedef struct kept {
     off_t shown;              /* number of bytes of the job's output that were printed here */
     kl_keeper_action end;
     bool over, stores;
+    bool heard;         /* true: the program has reported since the keep folder was last checked */
+    bool deaf;          /* true: the keep folder cannot be written, so the program cannot report */
+    bool unstored;      /* true: the state could not be written, and this was said */
+    uint64_t asked;     /* number of the last request to the program */
+    bool unasked;       /* true: the last request to the program could not be written yet */
     bool knows_hosts;   /* true: all hosts were measured once, so requests to move can be judged */
     kilter_error error; /* the error if the keeper itself fails */
 } kept;
@@ -54,8 +59,10 @@ static void store(kept *k) {
     }
     kl_keeper_store(&k->keeper, &text);
     kilter_error error;
-    if (kl_keep_write(k->folder.path, "state", &text, &error) != KILTER_OK)
+    bool stored = kl_keep_write(k->folder.path, "state", &text, &error) == KILTER_OK;
+    if (!stored && !k->unstored)
         fprintf(stderr, "kilter run: %s; a later keeper cannot go on from here\n", error.text);
+    k->unstored = !stored;
     kl_buffer_free(&text);
 }
 
@@ -149,6 +156,7 @@ static void look_at_report(kept *k) {
         return;
     if (kl_keep_progress_read(k->folder.path, &p, &there, NULL) != KILTER_OK || !there)
         return;
+    k->heard = true;
     tell_report(k, &p);
     kl_keep_progress_free(&p);
 }
@@ -176,7 +184,6 @@ static void look_at_job(kept *k) {
     double limit_s = kl_keep_slurm_limit_s(k->slurm);
     if (k->keeper.watch.reported)
         kl_keep_slurm_began(k->slurm);
-    tell(k, &(kl_keeper_event){.kind = KL_KEEPER_QUEUE, .pending = kl_keep_slurm_pending(k->slurm)});
     if (limit_s == k->limit_s)
         return;
     k->limit_s = limit_s;
@@ -191,6 +198,23 @@ static void look_at_allocation(kept *k) {
         return;
     k->limit_s = now_s() + left_s;
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = k->limit_s});
+}
+
+/* Check whether the program can report. If the disk is full it cannot, and its silence is no hang. */
+static void look_at_folder(kept *k) {
+    kilter_error error;
+    bool deaf = !k->heard && !kl_keep_has_room(k->folder.path, &error);
+    if (deaf && !k->deaf)
+        fprintf(stderr, "kilter run: %s; the program cannot report, so Kilter does not notice a hang\n",
+                error.text);
+    k->deaf = deaf;
+    k->heard = false;
+}
+
+/* Tell the keeper whether silence of the program counts. */
+static void look_at_silence(kept *k) {
+    bool pending = k->deaf || (k->slurm && kl_keep_slurm_pending(k->slurm));
+    tell(k, &(kl_keeper_event){.kind = KL_KEEPER_QUEUE, .pending = pending});
 }
 
 static void look_at_hosts(kept *k) {
@@ -251,14 +275,18 @@ static void begin(kept *k) {
         return;
     fprintf(stderr, "kilter run: %s\n", error.text);
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_ENDED,
-                               .end = {.attempt = k->keeper.tally.attempt, .how = KL_KEEPER_MISSING}});
+                               .end = {.attempt = k->keeper.tally.attempt, .how = KL_KEEPER_REFUSED}});
 }
 
-static void ask(kept *k, const kl_keeper_action *a) {
+/* Write the request to the program. If this fails, refresh() tries again. */
+static void ask(kept *k, uint64_t number) {
     kilter_error error;
-    const kl_keep_request request = {.number = a->number, .what = KL_KEEP_STOP};
-    if (kl_keep_request_write(k->folder.path, &request, &error) != KILTER_OK)
+    const kl_keep_request request = {.number = number, .what = KL_KEEP_STOP};
+    bool asked = kl_keep_request_write(k->folder.path, &request, &error) == KILTER_OK;
+    if (!asked && !k->unasked)
         fprintf(stderr, "kilter run: asking the program to save: %s\n", error.text);
+    k->unasked = !asked;
+    k->asked = number;
 }
 
 static void carry_out(kept *k, const kl_keeper_action *a) {
@@ -273,7 +301,7 @@ static void carry_out(kept *k, const kl_keeper_action *a) {
         begin(k);
         break;
     case KL_KEEPER_ASK:
-        ask(k, a);
+        ask(k, a->number);
         break;
     case KL_KEEPER_KILL:
         if (k->slurm)
@@ -311,13 +339,17 @@ static void refresh(kept *k) {
         return;
     k->refreshed_s = now_s();
     kl_keep_refresh(k->folder.path);
+    if (runs(k))
+        look_at_folder(k);
+    if (k->unasked && k->keeper.state == KL_KEEPER_SAVING)
+        ask(k, k->asked);
 }
 
 static void look_around(kept *k) {
-    refresh(k);
     look_at_hosts(k);
     if (runs(k))
         look_at_report(k); /* read the program's state first: only then can an order be judged */
+    refresh(k);
     look_at_orders(k);
     carry_out_all(k); /* begin an attempt that was decided first, and look for its end afterwards */
     if (runs(k)) {
@@ -325,6 +357,7 @@ static void look_around(kept *k) {
             look_at_job(k);
         else
             look_at_allocation(k);
+        look_at_silence(k);
         look_at_attempt(k);
     }
     if (!k->over)
@@ -381,7 +414,8 @@ static char *default_folder(const kl_keep_options *o) {
 static kilter_status open_folder(kept *k, kilter_error *error) {
     const kl_keep_options *o = k->options;
     char *folder = o->folder ? kl_text("%s", o->folder) : default_folder(o);
-    const char *given = o->checkpoint ? o->checkpoint : getenv("KILTER_CHECKPOINT");
+    const char *set = getenv("KILTER_CHECKPOINT");
+    const char *given = o->checkpoint ? o->checkpoint : set && *set ? set : NULL; /* an empty value is none */
     kilter_status status = folder ? kl_keep_folder_open(folder, &k->folder, error)
                                   : kl_fail(error, KILTER_ERR_MEMORY, "--folder: memory ran out");
     free(folder);

@@ -38,6 +38,8 @@ char *kl_keep_file(const char *folder, const char *name); /* return the path of 
 /* Read a small file of the folder into `text`. false: the file does not exist, or cannot be read. */
 bool kl_keep_read(const char *folder, const char *name, kl_buffer *text);
 kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffer *text, kilter_error *error);
+/* Return whether the program's next report can be written into the folder. */
+bool kl_keep_has_room(const char *folder, kilter_error *error);
 /* Read from the folder's file `ended` how this attempt ended. false: the file does not tell the end of
  * this attempt. */
 bool kl_keep_read_end(const char *folder, uint64_t attempt, kl_keeper_end *end);
@@ -90,7 +92,7 @@ typedef struct kl_keep_start { /* attempts that are processes of this host */
     kl_launcher launcher;
     const char *command; /* path of the launcher; NULL: its usual name */
     const char *mpi;     /* srun's --mpi; NULL: Slurm's default */
-    pid_t guard;         /* process id of the guard of an attempt; 0: no attempt runs */
+    pid_t guard;         /* process id of the guard that this keeper started; 0: it has none that lives */
     double looked_s;     /* time when the guard's lock was last checked */
     double gone_s;       /* time when the guard was first found dead without a reported end; 0: it is not
                           * dead */
@@ -104,8 +106,8 @@ bool kl_keep_start_alive(
 void kl_keep_start_kill(const kl_keep_start *start);
 /* Return whether the attempt has ended. If it has, fill in *end. */
 bool kl_keep_start_ended(kl_keep_start *start, uint64_t attempt, kl_keeper_end *end);
-/* Return the words of an attempt's command line. NULL: memory ran out */
-char **kl_keep_start_words(const kl_keep_start *start, const kl_keeper *keeper);
+/* Write the hostfile, and return the words of an attempt's command line. NULL: *error says why it failed. */
+char **kl_keep_start_words(const kl_keep_start *start, const kl_keeper *keeper, kilter_error *error);
 /* Return the environment variables of an attempt as "NAME=VALUE", ended by NULL. NULL: memory ran out */
 char **kl_keep_start_variables(const kl_keep_start *start, uint64_t attempt);
 

@@ -51,6 +51,20 @@ kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffe
     return status;
 }
 
+/* Write as many bytes as the last report has, and some more, to a second file. */
+bool kl_keep_has_room(const char *folder, kilter_error *error) {
+    kl_buffer text = {0};
+    char more[4096] = "", *path = kl_keep_file(folder, "room");
+    kl_keep_read(folder, "progress", &text);
+    kl_put_bytes(&text, more, sizeof more);
+    bool room = kl_keep_write(folder, "room", &text, error) == KILTER_OK;
+    kl_buffer_free(&text);
+    if (path)
+        unlink(path);
+    free(path);
+    return room;
+}
+
 bool kl_keep_is_folder(const char *path) {
     struct stat info;
     char *file = kl_keep_file(path, "state");

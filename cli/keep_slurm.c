@@ -190,10 +190,11 @@ static char *quoted_line(char *const *words) {
 }
 
 static kilter_status write_script(const kl_keep_slurm *s, const kl_keeper *k, kilter_error *error) {
-    char **words = kl_keep_start_words(s->start, k), *step = words ? quoted_line(words) : NULL;
+    char **words = kl_keep_start_words(s->start, k, error), *step = words ? quoted_line(words) : NULL;
     char **variables = kl_keep_start_variables(s->start, k->tally.attempt), *here = getcwd(NULL, 0);
     kl_buffer text = {0};
-    kilter_status status = kl_fail(error, KILTER_ERR_MEMORY, "writing the job: memory ran out");
+    kilter_status status =
+        words ? kl_fail(error, KILTER_ERR_MEMORY, "writing the job: memory ran out") : error->status;
     const kl_slurm_script script = {.folder = here,
                                     .keep = s->start->folder,
                                     .step = step,

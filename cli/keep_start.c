@@ -1,6 +1,7 @@
 /* Attempts that are processes of this host: a guard process starts mpirun, srun, or the user's own
  * launcher. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -121,7 +122,7 @@ static char **variable_names(char *const *added) {
     return names;
 }
 
-char **kl_keep_start_words(const kl_keep_start *s, const kl_keeper *k) {
+char **kl_keep_start_words(const kl_keep_start *s, const kl_keeper *k, kilter_error *error) {
     char **added = kl_keep_start_variables(s, k->tally.attempt),
          **names = added ? variable_names(added) : NULL;
     char *hostfile = kl_keep_file(s->folder, "hosts"), **words = NULL;
@@ -139,7 +140,8 @@ char **kl_keep_start_words(const kl_keep_start *s, const kl_keeper *k) {
                               .ranks = s->options->slurm ? 0 : ranks};
     kl_buffer text = {0};
     kl_launch_hostfile(&launch, &text);
-    if (names && hostfile && kl_keep_write(s->folder, "hosts", &text, NULL) == KILTER_OK)
+    kl_fail(error, KILTER_ERR_MEMORY, "starting attempt %llu: memory ran out", kl_ull(k->tally.attempt));
+    if (names && hostfile && kl_keep_write(s->folder, "hosts", &text, error) == KILTER_OK)
         words = kl_launch_words(&launch);
     kl_buffer_free(&text);
     free(hostfile);
@@ -151,13 +153,13 @@ char **kl_keep_start_words(const kl_keep_start *s, const kl_keeper *k) {
 /* --- starting and following an attempt --- */
 
 kilter_status kl_keep_start_begin(kl_keep_start *s, const kl_keeper *k, kilter_error *error) {
-    char **words = kl_keep_start_words(s, k), **variables = kl_keep_start_variables(s, k->tally.attempt);
+    char **words = kl_keep_start_words(s, k, error);
+    char **variables = kl_keep_start_variables(s, k->tally.attempt);
     char *lock = kl_keep_file(s->folder, "running"), *ended = kl_keep_file(s->folder, "ended");
-    kilter_status status = KILTER_OK;
-    if (!words || !variables || !lock || !ended)
-        status = kl_fail(error, KILTER_ERR_SYSTEM,
-                         "starting attempt %llu: memory ran out, or '%s' cannot be written",
-                         kl_ull(k->tally.attempt), s->folder);
+    kilter_status status = words ? KILTER_OK : error->status;
+    if (words && !(variables && lock && ended))
+        status = kl_fail(error, KILTER_ERR_MEMORY, "starting attempt %llu: memory ran out",
+                         kl_ull(k->tally.attempt));
     const kl_guard_job job = {
         .words = words, .variables = variables, .lock = lock, .ended = ended, .attempt = k->tally.attempt};
     if (status == KILTER_OK)
@@ -177,17 +179,22 @@ bool kl_keep_start_alive(const kl_keep_start *s) {
     return alive;
 }
 
+/* Signal the guard of this keeper itself: the keep folder may have been removed. */
 void kl_keep_start_kill(const kl_keep_start *s) {
-    char *lock = kl_keep_file(s->folder, "running");
-    if (lock)
+    char *lock = s->guard > 0 ? NULL : kl_keep_file(s->folder, "running");
+    if (s->guard > 0)
+        kill(s->guard, SIGTERM);
+    else if (lock)
         kl_guard_end(lock);
     free(lock);
 }
 
 bool kl_keep_start_ended(kl_keep_start *s, uint64_t attempt, kl_keeper_end *end) {
     double now_s = kl_monotonic_s();
-    bool reaped = s->guard > 0 && waitpid(s->guard, NULL, WNOHANG) == s->guard;
-    if (!reaped && now_s - s->looked_s < LOCK_LOOK_S)
+    pid_t ended = s->guard > 0 ? waitpid(s->guard, NULL, WNOHANG) : 0;
+    if (ended > 0)
+        s->guard = 0;
+    if (s->guard > 0 || (ended == 0 && now_s - s->looked_s < LOCK_LOOK_S))
         return false;
     s->looked_s = now_s;
     if (kl_keep_start_alive(s)) {

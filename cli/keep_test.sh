@@ -42,6 +42,7 @@ expect 2 "--hang: '0' is not a number of seconds above 0" "$kilter" run --keep -
 expect 2 "no folder given" "$kilter" move
 expect 2 "'nowhere' is not the folder of a kept run" "$kilter" move nowhere
 expect 2 "--to: ',' is not a list of hosts" "$kilter" move --to , x.keep
+expect 2 "--checkpoint: the value is empty" "$kilter" run --keep --checkpoint '' -- true
 ls -d ./*.keep 2>/dev/null && fail "a refused command line left a keep folder"
 
 # --- hosts a to d, which all stand for this machine
@@ -95,6 +96,11 @@ expect 2 "with other arguments" "$kilter" run --keep --hosts ../hosts --ssh "$pl
 expect 2 "no keeper works on 'keep'" "$kilter" move keep
 "$kilter" report keep/keep.kilter >report || fail "kilter report cannot read the record of the run"
 grep -q "^Run keep_test_solver took .* and did 30 sweeps: done\." report || fail "the report does not say that the run is done: $(cat report)"
+
+cd "$place" # an empty variable names no path: the checkpoints are in the keep folder
+KILTER_CHECKPOINT='' run empty -n 2 --stay -- 20
+ends 0
+[ -s keep/checkpoint ] || fail "the checkpoints are not in the keep folder: $(ls keep)"
 
 # --- the program fails twice: each time the run continues from its last checkpoint
 cd "$place" && mkdir failing && cd failing
@@ -178,6 +184,58 @@ cd orphans
     ./launch "$solver" '{ranks}' '{hosts}' 200 >kept.out 2>kept.err || fail "the run failed whose ranks outlived their launcher: $(cat kept.err)"
 gone "$(cat once)" || fail "a rank of the first attempt is alive after the second attempt began"
 grep -qx "result 200" kept.out || fail "the result of the program was not printed"
+
+# --- the keep folder cannot be written, as if the disk were full: folders with the files' names take their places
+cd "$place"
+mkdir full && : >full/mute
+run full -n 2 --hang 1 --stay -- 200
+until_so test -e keep/state && mkdir keep/room
+ends 0
+[ "$(attempts)" = 1 ] || fail "a program that cannot report was ended: $(cat kept.err)"
+[ "$(grep -c "the program cannot report" kept.err)" = 1 ] || fail "one message about the full disk was expected: $(cat kept.err)"
+
+cd "$place" # the end of a program that is done is not lost
+run full_end -n 2 --stay -- 20
+until_so swept 1
+mkdir keep/ended
+until_so swept 20
+until_so gone "$(solver_pid)"
+kill -0 $pid || fail "the keeper ended before it could know the program's exit code: $(cat kept.err)"
+rmdir keep/ended
+ends 0
+[ "$(attempts)" = 1 ] || fail "a program that was done was started again: $(cat kept.err)"
+
+cd "$place" # a request to the program is written as soon as there is room
+run full_stop -n 2 --stay -- 100000
+until_so swept 12
+mkdir keep/request
+kill -TERM $pid
+until_so says "asking the program to save: writing .*request"
+rmdir keep/request
+ends 143
+says "saved after sweep [0-9]* and stopped" || fail "the program did not save: $(cat kept.err)"
+
+cd "$place" # a later attempt waits for room
+mkdir full_start && echo 3 >full_start/die.12
+run full_start -n 2 --stay -- 100000
+until_so swept 10
+rm keep/hosts && mkdir keep/hosts
+until_so says "writing '.*keep/hosts': "
+until_so says "the attempt could not be started; Kilter tries again for 600 s"
+kill -TERM $pid
+ends 143
+
+cd "$place" # the keep folder is removed: the program goes on, and ends with its keeper
+run removed -n 2 --stay -- 100000
+until_so swept 12
+removed=$(solver_pid)
+mv keep moved
+until_so says "writing '.*keep/room': No such file.*the program cannot report"
+kill -INT $pid
+until_so says "asking the program to save: writing"
+kill -INT $pid
+ends 130
+gone "$removed" || fail "the program is alive after two signals to its keeper"
 
 # --- kilter move moves the run, and kilter drain takes a host away or stops the run
 cd "$place"
@@ -287,7 +345,7 @@ on b:2,c:2 || fail "the unreachable host was used"
 : >"$place/unreachable.d"
 run nowhere -n 2 --wait 1 -- 20
 ends 1
-says "0 ranks fit on the hosts, and 1 are needed: waiting for hosts" && says "no host has become fit" || fail "$(cat kept.err)"
+says "0 ranks fit on the hosts, and 1 are needed: waiting for hosts; a: unreachable" && says "no host has become fit" || fail "$(cat kept.err)"
 rm "$place"/unreachable.*
 
 # --- pickers

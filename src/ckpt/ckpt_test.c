@@ -465,6 +465,17 @@ static void changed_bytes_are_noticed(void **state) {
     free(path);
 }
 
+static void a_named_pipe_is_refused_at_once(void **state) {
+    (void)state;
+    char *path = kl_text("%s/pipe", folder);
+    kilter_error error;
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(kl_ckpt_check_seal(path, &error), KILTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, path));
+    unlink(path);
+    free(path);
+}
+
 static void torn_files_are_refused(void **state) {
     (void)state;
     need_library();
@@ -610,6 +621,7 @@ int main(void) {
                                        TEST(ranks_that_write_blocks_directly_do_not_disturb_each_other),
                                        TEST(any_ranks_read_what_any_ranks_wrote),
                                        TEST(changed_bytes_are_noticed),
+                                       TEST(a_named_pipe_is_refused_at_once),
                                        TEST(torn_files_are_refused),
                                        TEST(other_programs_are_refused),
                                        cmocka_unit_test(a_missing_library_is_named),

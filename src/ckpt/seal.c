@@ -224,7 +224,7 @@ static kilter_status unreadable(const char *path, int why, kilter_error *error) 
 kilter_status kl_ckpt_check_seal(const char *path, kilter_error *error) {
     seal s;
     kl_span *segments = NULL;
-    int from = open(path, O_RDONLY | O_CLOEXEC);
+    int from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a writer of a named pipe */
     if (from < 0)
         return unreadable(path, errno, error);
     verdict v = get_seal(from, &s, &segments);

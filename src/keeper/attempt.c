@@ -34,11 +34,21 @@ void kl_keeper_look_for_hosts(kl_keeper *k, kl_keeper_cause cause) {
     kl_keeper_look(k, false);
 }
 
+/* Return the first host that cannot be used and whose reason is known. NULL: there is none. */
+static const kl_keeper_host *unfit_host(const kl_keeper *k) {
+    for (uint64_t i = 0; i < k->count; i++)
+        if (k->hosts[i].qos == 0 && *k->hosts[i].why)
+            return &k->hosts[i];
+    return NULL;
+}
+
 static void wait_for_hosts(kl_keeper *k, uint32_t placed) {
     if (k->state != KL_KEEPER_WAITING) {
+        const kl_keeper_host *h = unfit_host(k);
         kl_keeper_decide(k, KL_DECIDES_WAIT,
-                         "%u rank%s fit on the hosts, and %u are needed: waiting for hosts", placed,
-                         placed == 1 ? "" : "s", k->options.least);
+                         "%u rank%s fit on the hosts, and %u are needed: waiting for hosts%s%.200s%s%.200s",
+                         placed, placed == 1 ? "" : "s", k->options.least, h ? "; " : "", h ? h->name : "",
+                         h ? ": " : "", h ? h->why : "");
         k->waited_s = k->now_s;
         kl_keeper_set(k, KL_KEEPER_WAITING);
     } else if (k->now_s - k->waited_s > k->options.wait_s) {

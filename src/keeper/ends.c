@@ -5,7 +5,7 @@
 
 #include "keeper/keeper_private.h"
 
-static const double REFUSED_AGAIN_S = 15; /* seconds until a job that the queue refused is submitted again */
+static const double REFUSED_AGAIN_S = 15; /* seconds until a refused attempt is tried again */
 
 static bool runs(const kl_keeper *k) {
     return k->state >= KL_KEEPER_STARTING && k->state <= KL_KEEPER_KILLING;
@@ -27,7 +27,7 @@ static void say_how(const kl_keeper_end *end, char *text, size_t size) {
                                       [KL_KEEPER_MISSING] = "the launcher could not be started",
                                       [KL_KEEPER_LOST] =
                                           "the program is gone, and its exit code is not known",
-                                      [KL_KEEPER_REFUSED] = "the queue does not accept the job"};
+                                      [KL_KEEPER_REFUSED] = "the attempt could not be started"};
     snprintf(text, size, HOW[end->how], end->code); // NOLINT(clang-diagnostic-format-nonliteral)
 }
 
@@ -76,19 +76,22 @@ static void fail(kl_keeper *k, const kl_keeper_end *end) {
         kl_keeper_look_for_hosts(k, k->state == KL_KEEPER_KILLING ? k->cause : KL_KEEPER_FOR_FAILURE);
 }
 
-/* Handle a job that the queue refused. It has not run, so it does not count as an attempt that saved nothing.
- * If the first job is refused, its options are probably wrong. If a later one is refused, the queue is
- * probably full, or its controller restarts. */
+static const char *refusal(const kl_keeper *k) {
+    return k->options.queued ? "the queue does not accept the job" : "the attempt could not be started";
+}
+
+/* Handle an attempt that did not begin. It has not run, so it does not count as an attempt that saved
+ * nothing. If the first attempt is refused, the options are probably wrong. If a later one is refused, the
+ * cause probably passes: the queue or the disk is full, or the queue's controller restarts. */
 static void refused(kl_keeper *k) {
     if (k->tally.refused_s == 0)
         k->tally.refused_s = k->now_s;
     if (k->tally.attempt == 1 || k->now_s - k->tally.refused_s > k->options.wait_s) {
-        kl_keeper_over(k, KL_KEEPER_GAVE_UP,
-                       "given up: the queue does not accept the job; run the same command to try again");
+        kl_keeper_over(k, KL_KEEPER_GAVE_UP, "given up: %s; run the same command to try again", refusal(k));
         return;
     }
     if (k->tally.refused_s == k->now_s)
-        kl_keeper_decide(k, KL_DECIDES_WAIT, "the queue does not accept the job; Kilter tries again for %s",
+        kl_keeper_decide(k, KL_DECIDES_WAIT, "%s; Kilter tries again for %s", refusal(k),
                          kl_say_s(k->options.wait_s).text);
     kl_keeper_set(k, KL_KEEPER_WAITING);
     k->look_s = k->now_s + REFUSED_AGAIN_S;

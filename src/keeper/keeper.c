@@ -134,8 +134,8 @@ static void mind_time(kl_keeper *k) {
         mind_killing(k);
 }
 
-/* Store whether the attempt waits in a queue or is suspended. This time counts neither as a hang nor as part
- * of the launch. */
+/* Store whether the attempt waits in a queue, is suspended, or cannot report. This time counts neither as a
+ * hang nor as part of the launch. */
 static void take_queue(kl_keeper *k, bool pending) {
     if (k->pending && !pending && !k->watch.reported)
         k->watch.started_s = k->now_s;

@@ -51,6 +51,7 @@ typedef struct kl_keeper_host {
     char name[KL_KEEPER_NAME_BYTES];
     uint32_t slots;
     double qos, pace;
+    char why[KL_KEEPER_NAME_BYTES]; /* why the host is not fit; "": it is fit, or was not measured */
     bool leaving;
     bool drained;      /* true: a person does not want ranks on this host */
     uint32_t failures; /* number of attempts in a row that failed with ranks here and saved nothing new */
@@ -82,7 +83,7 @@ typedef enum kl_keeper_how {
     KL_KEEPER_SIGNALLED, /* a signal killed the program; code: the signal */
     KL_KEEPER_MISSING,   /* the launcher could not be started; code: exit code that a shell would give */
     KL_KEEPER_LOST,      /* how the program ended is not known */
-    KL_KEEPER_REFUSED,   /* the queue refused the job of the attempt */
+    KL_KEEPER_REFUSED,   /* the attempt did not begin: the queue refused its job, or the disk is full */
 } kl_keeper_how;
 
 typedef struct kl_keeper_end {
@@ -97,7 +98,7 @@ typedef enum kl_keeper_event_kind {
     KL_KEEPER_REPORT, /* the program has reported its progress; the event has `report` */
     KL_KEEPER_ENDED,  /* the launcher and all its processes have ended; the event has `end` */
     KL_KEEPER_LIMIT,  /* the attempt's time limit is known; the event has `limit_s` */
-    KL_KEEPER_QUEUE,  /* the attempt waits in a queue, is suspended or runs again; the event has `pending` */
+    KL_KEEPER_QUEUE,  /* whether the program's silence counts as a hang; the event has `pending` */
     KL_KEEPER_MOVE,  /* a person asks to move the run; the event has `names`, or NULL for the fittest hosts */
     KL_KEEPER_DRAIN, /* a person asks to remove ranks from some hosts; the event has `names` */
     KL_KEEPER_STOP,  /* a person asks to save and stop the run; a second such request kills it */
@@ -262,7 +263,7 @@ typedef struct kl_keeper {
     double pays_s;           /* time since which a move to better hosts has paid; 0: a move does not pay */
     double waited_s;         /* time at which the wait for hosts began; 0: the keeper is not waiting */
     bool looks;              /* true: hosts are being measured */
-    bool pending;            /* true: the attempt waits in a queue or is suspended */
+    bool pending;            /* true: the attempt waits in a queue, is suspended, or cannot report */
     uint64_t asked;          /* number of requests to the program in the present attempt */
     uint64_t decisions;      /* number of decisions so far */
     kl_keeper_watch watch;

@@ -65,6 +65,7 @@ bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t coun
         h->leaving = views[i].leaving;
         h->slots = views[i].slots;
         h->qos = part(views[i].qos);
+        snprintf(h->why, sizeof h->why, "%s", views[i].why ? views[i].why : "");
         if (h->qos > 0 || k->state == KL_KEEPER_LOOKING)
             h->pace = part(views[i].pace > 0 ? views[i].pace : views[i].qos);
     }

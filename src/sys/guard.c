@@ -153,10 +153,14 @@ static void end_orphans(void) {
     }
 }
 
+/* Write how the launcher ended. If the disk is full, try again until SIGTERM: without the file, a keeper
+ * would start a program again that is done. */
 static void write_end(const kl_guard_job *job, const kl_keeper_end *end) {
     kl_buffer text = {0};
     kl_put_end(&text, end);
-    kl_replace_file(job->ended, &text, NULL);
+    while (kl_replace_file(job->ended, &text, NULL) != KILTER_OK &&
+           wait_for_signal(kl_monotonic_s() + AGAIN_S) != SIGTERM)
+        ;
     kl_buffer_free(&text);
 }
 
