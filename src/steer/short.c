@@ -32,20 +32,15 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
         kl_put(o, at, o->equal);
         return KILTER_OK;
     }
+    double limit = kl_slices_limit(ranks, t->core);
     for (uint32_t r = 0; r < ranks; r++) {
-        double part = !kl_slices_shared(t->core[r]) ? 1
-                      : choice == KL_CHOICE_OUT     ? 0
+        double part = t->core[r] >= limit        ? 1
+                      : choice == KL_CHOICE_OUT  ? 0
                       : choice == KL_CHOICE_LESS ? kl_slices_part(sweep_s, o->options.quantum_s, t->core[r])
                                                  : 1;
         o->scratch[r] = part * speed[r];
     }
-    kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
-    if (status == KILTER_ERR_RANGE) { /* every rank shares its core, so no rank can be left out, and shares
-                                         stay equal */
-        kl_put(o, at, o->equal);
-        status = KILTER_OK;
-    }
-    return status;
+    return kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
 }
 
 static bool cores_changed(const kl_short *t, const kl_outlook *o) {

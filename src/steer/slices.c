@@ -16,7 +16,7 @@ enum {
     FIRST_HOLD = 200,
     LONGEST_HOLD = 1600 /* later, the best choice stays for at most this number of rounds */
 };
-/* a rank that gets less than this part of its core shares it with other processes */
+/* no choice is tried if each rank gets at least this part of its core */
 static const double OWN_PART = 0.95;
 /* sweeps count as short if they take less than SHORT time slices, or while choices are tried, less than LONG
  * time slices */
@@ -41,8 +41,19 @@ static const double DEEP_SLICES = 5;
 static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
-bool kl_slices_shared(double share) {
-    return share > 0 && share < OWN_PART;
+static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {
+    *least = 1;
+    *most = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        *least = fmin(*least, shares[r]);
+        *most = fmax(*most, shares[r]);
+    }
+}
+
+double kl_slices_limit(uint32_t ranks, const double *shares) {
+    double least, most;
+    find_range(ranks, shares, &least, &most);
+    return (least + most) / 2;
 }
 
 double kl_slices_part(double sweep_s, double quantum_s, double share) {
@@ -87,14 +98,11 @@ bool kl_slices_short(double sweep_s, double quantum_s) {
 
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
-    double least = 1, most = 0;
+    double least, most;
     /* while choices are tried, judge by the sweep of the best one so far: the present one may be slow */
     double best_s = s->active && !s->holds ? fmin(sweep_s, score(s, best_but(s, -1))) : sweep_s;
-    for (uint32_t r = 0; r < ranks; r++) {
-        least = fmin(least, shares[r]);
-        most = fmax(most, shares[r]);
-    }
-    return kl_slices_shared(least) && most - least > ALIKE && sweep_s > 0 &&
+    find_range(ranks, shares, &least, &most);
+    return least < OWN_PART && most - least > ALIKE && sweep_s > 0 &&
            best_s < (s->active ? LONG : SHORT) * quantum_s;
 }
 
@@ -133,12 +141,18 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
-/* Begin to try all choices. If trials have taken too much time already, keep the last best choice
- * instead. */
-static void begin(kl_slices *s, bool has_time) {
+/* Begin to try all choices. If trials have taken too much time already, keep the last best choice instead. If
+ * `known` is true, the time of the choice that was held is still valid. Trials of much slower choices then
+ * end early. */
+static void begin(kl_slices *s, bool has_time, bool known) {
+    kl_tried held = s->tried[s->held];
+    double rounds =
+        known && s->choice == s->held ? fmax(1, s->rounds) : HUGE_VAL; /* it counts as one round */
     s->active = true;
     s->holds = !has_time;
     memset(s->tried, 0, sizeof s->tried);
+    s->tried[s->held] =
+        (kl_tried){.executions = held.executions / rounds, .elapsed_s = held.elapsed_s / rounds};
     s->tries = 0;
     try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
 }
@@ -149,7 +163,7 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
         if (!over)
             s->hold =
                 0; /* the ranks' core shares have changed, so a choice is kept for the shortest time first */
-        begin(s, has_time);
+        begin(s, has_time, over && !changed);
         return true;
     }
     s->rounds++;

@@ -33,8 +33,9 @@ typedef struct kl_slices { /* The state of trials of shares. All zero: no choice
     kl_tried tried[KL_CHOICES];
 } kl_slices;
 
-/* Return whether other processes use a rank's core. share: the part of the core that the rank gets. */
-bool kl_slices_shared(double share);
+/* Return the limit between free and shared cores. A rank that gets a smaller part of its core is on a shared
+ * core. `shares` has the part of its core that each rank gets. */
+double kl_slices_limit(uint32_t ranks, const double *shares);
 /* Return whether a sweep is shorter than the scheduler's time slices. */
 bool kl_slices_short(double sweep_s, double quantum_s);
 /* Return whether shares should be chosen by trials: a core is shared, and sweeps are shorter than time

@@ -58,6 +58,31 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     assert_false(s.holds);
 }
 
+/* Check that a second trial of much slower choices is shorter than the first, because the time of the choice
+ * that was held is known. */
+static void slow_choices_are_not_tried_for_long_again(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 4e-5, 4e-5, 1e-5, 4e-5};
+    kl_slices s = {0};
+    int first = rounds_until_held(&s, takes_s, 0.04);
+    while (s.holds)
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
+    double tried_s = s.trying_s;
+    while (!s.holds)
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
+    assert_true(s.trying_s - tried_s < (first - 1) * 0.04);
+    assert_int_equal(s.choice, KL_CHOICE_OUT);
+}
+
+/* Two cores are shared: one by half, one hardly. Check that the second one counts as free. */
+static void a_core_that_is_hardly_shared_counts_as_free(void **state) {
+    (void)state;
+    static const double free_and_shared[] = {0.84, 0.5, 1}, alike[] = {0.5, 0.5};
+    double limit = kl_slices_limit(3, free_and_shared);
+    assert_true(limit > 0.5 && limit < 0.84);
+    assert_true(kl_slices_limit(2, alike) <= 0.5);
+}
+
 /* Another load comes every `rounds` rounds. Check that trials do not take more than the part of the time
  * that they may take. */
 static void trying_takes_a_small_part_of_the_time(void **state) {
@@ -160,6 +185,8 @@ int main(void) {
         cmocka_unit_test(halos_are_as_deep_as_slices_want_and_ranks_allow),
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
+        cmocka_unit_test(slow_choices_are_not_tried_for_long_again),
+        cmocka_unit_test(a_core_that_is_hardly_shared_counts_as_free),
         cmocka_unit_test(trying_takes_a_small_part_of_the_time),
         cmocka_unit_test(what_is_held_must_stay_better_than_equal_shares),
         cmocka_unit_test(what_is_refused_is_not_chosen),

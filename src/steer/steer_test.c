@@ -710,6 +710,40 @@ static void no_shares_are_tried_for_loads_that_come_for_moments(void **state) {
     }
 }
 
+/* The second rank has half of its core and should have no rows. For some rounds another process takes a
+ * little of the first rank's core, too. Check that the rows stay on the first rank. */
+static void all_rows_stay_while_a_free_core_is_disturbed(void **state) {
+    (void)state;
+    kl_steer_options options = {.iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3};
+    kl_steer *steer = kl_steer_new(&options);
+    kl_steer_plan plan = {.depth = 1};
+    double now_s = 0;
+    for (int round = 0; round < 150; round++) {
+        const uint64_t *at = kl_steer_shares(steer);
+        double takes_s = at[1] == 1000 ? 4e-4 : 2e-3;
+        bool disturbed = round > 60 && round % 10 < 5;
+        kl_rank_report reports[2];
+        now_s += 0.04;
+        for (uint32_t r = 0; r < 2; r++)
+            reports[r] =
+                (kl_rank_report){.elapsed_s = now_s,
+                                 .executions = 0.04 / takes_s,
+                                 .busy_s = 1e-4 * 0.04 / takes_s * (double)(at[r + 1] - at[r]) / 1000,
+                                 .iterations = (uint64_t)(0.04 / takes_s * (double)(at[r + 1] - at[r])),
+                                 .lo = at[r],
+                                 .hi = at[r + 1],
+                                 .quantum_s = 4e-3,
+                                 .share = r == 1      ? 0.5
+                                          : disturbed ? 0.84
+                                                      : 1};
+        assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
+        if (plan.move)
+            kl_steer_commit(steer);
+        assert_true(round < 60 || kl_steer_shares(steer)[1] == 1000);
+    }
+    kl_steer_free(steer);
+}
+
 static void uneven_costs_and_unequal_ranks_end_in_balance(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
@@ -884,6 +918,7 @@ int main(void) {
         cmocka_unit_test(the_best_for_short_executions_is_in_force),
         cmocka_unit_test(no_shares_are_tried_for_loads_that_come_for_moments),
         cmocka_unit_test(what_forecasts_do_not_see_is_measured),
+        cmocka_unit_test(all_rows_stay_while_a_free_core_is_disturbed),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
         cmocka_unit_test(fewer_iterations_than_ranks_are_no_trouble),
         cmocka_unit_test(what_is_refused_is_not_asked_for_over_and_over),
