@@ -11,8 +11,10 @@ static const double CORE_CHANGED =
 /* while the chosen kind of shares stays the same, rows move only if more than this part of all iterations
  * would move */
 static const double SAME_PART = 0.08;
-static const double WORTH_TRYING = 0.97; /* a kind of shares is tried only if the forecast for it is below
-                                            this part of the best measured time */
+/* A kind of shares is tried only if the forecast for it is below this multiple of the best measured time.
+ * Ranks without rows send no halos, and the forecast contains no time for halos. So the limit is higher if
+ * ranks on shared cores get no rows. */
+static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
 static const double SHARED_S =
     0.3; /* trials begin when a core has been shared for this number of seconds without a break */
@@ -51,11 +53,12 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
 }
 
 /* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The time
- * that speeds forecast is the least that it can take. */
+ * that speeds forecast is about the least that it can take. */
 static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
-    return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
+    double limit = c->choice == KL_CHOICE_OUT ? WORTH_TRYING_OUT : WORTH_TRYING;
+    return possible && kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c);
 }
 
 /* Find the kind of shares for the next round: the present kind, or the next one that is worth trying. Store
