@@ -54,16 +54,21 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
 
 /* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The time
  * that speeds forecast is about the least that it can take. */
-static bool may_be_better(const kl_short *t, const kl_outlook *o) {
-    const kl_slices *c = &t->slices;
-    bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
+static bool may_be_better(const kl_steer *s) {
+    const kl_outlook *o = &s->outlook;
+    const kl_slices *c = &s->trying.slices;
+    bool possible = c->choice == KL_CHOICE_DEEP  ? s->trying.depth > 1
+                    : c->choice == KL_CHOICE_OUT ? !s->is_barred /* it needs even more memory */
+                                                 : true;
     double limit = c->choice == KL_CHOICE_OUT ? WORTH_TRYING_OUT : WORTH_TRYING;
     return possible && kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c);
 }
 
 /* Find the kind of shares for the next round: the present kind, or the next one that is worth trying. Store
  * the shares in o->spare. */
-static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
+static kilter_status next_choice(kl_steer *s, double now_s, int before) {
+    const kl_outlook *o = &s->outlook;
+    kl_short *t = &s->trying;
     kl_slices *c = &t->slices;
     double rows = (double)o->options.iterations / o->options.ranks;
     kilter_status status = place_of_choice(t, o, c->choice, now_s, o->spare);
@@ -72,7 +77,7 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
         if (c->choice == KL_CHOICE_DEEP)
             t->depth = kl_slices_depth(kl_slices_best_s(c), o->options.quantum_s, rows, o->options.reach,
                                        o->options.deepest);
-        if (may_be_better(t, o))
+        if (may_be_better(s))
             break;
         kl_slices_refuse(c);
         status = place_of_choice(t, o, c->choice, now_s, o->spare);
@@ -154,7 +159,7 @@ kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, 
     if (s->trial.proof.tries)
         kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
     int before = count_round(t, o, took_s);
-    kilter_status status = next_choice(t, o, now_s, before);
+    kilter_status status = next_choice(s, now_s, before);
     if (status == KILTER_OK)
         propose(s, now_s, before, plan);
     return status;

@@ -677,9 +677,8 @@ static void the_best_for_short_executions_is_in_force(void **state) {
     /* 1.36 ms: nearly the least time that the speeds allow */
     check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0, false}, true, false);
     check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0, false}, true, true);
-    check_short(
-        &(short_world){2e-3, 1.9e-3, 1.4e-3, 1, false}, false,
-        true); /* shares stay equal, because the move to other shares is refused; deep halos need no move */
+    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 1000, false}, false,
+                true); /* shares stay equal, because every move is refused; deep halos need no move */
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000, false}, false, false); /* every move is refused */
 }
 
