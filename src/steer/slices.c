@@ -157,6 +157,14 @@ static void begin(kl_slices *s, bool has_time, bool known) {
     try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
 }
 
+/* Take a better choice if there is one now. The choices were compared after only a few rounds, so the one that
+ * is kept is measured further. */
+static void correct(kl_slices *s) {
+    int best = best_but(s, -1);
+    if (rated(s, best) < STICKS * rated(s, s->choice))
+        s->choice = s->held = best;
+}
+
 bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool changed, double now_s) {
     bool over = s->holds && s->rounds >= s->hold, has_time = s->trying_s <= TRY_PART * now_s;
     if (!s->active || (has_time && (over || (s->holds && changed)))) {
@@ -171,10 +179,8 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    /* the choice was made after only a few rounds, so it is measured further: it must stay better than equal
-     * shares */
-    if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
-        s->choice = KL_CHOICE_EQUAL;
+    if (s->holds)
+        correct(s);
     if (!s->holds &&
         (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice))))
         next_try(s);
