@@ -27,10 +27,9 @@ static const double CLEAR =
     1.15; /* a choice needs no second trial if its sweeps take more than this multiple of the best time */
 static const double HOPELESS = 1.25; /* a choice is tried for one round only if its sweeps take more than this
                                         multiple of the best time */
-static const double MARGIN = 0.93,
-                    /* to replace equal shares, a choice must take less than MARGIN times their time;
-                     * later it must stay below STILL_BETTER times their time */
-    STILL_BETTER = 0.97;
+/* Equal shares count with MARGIN times their time, so another choice must be clearly better. Later, the
+ * choice that is kept is replaced only by one that takes less than STICKS times its time. */
+static const double MARGIN = 0.93, STICKS = 0.96;
 static const double TRY_PART = 0.05; /* trials may take at most this part of the time */
 /* seconds that a rank takes to go to sleep and to wake up, one time in each sweep */
 static const double WAKE_S = 7e-6;
@@ -157,8 +156,8 @@ static void begin(kl_slices *s, bool has_time, bool known) {
     try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
 }
 
-/* Take a better choice if there is one now. The choices were compared after only a few rounds, so the one that
- * is kept is measured further. */
+/* Take a better choice if there is one now. The choices were compared after only a few rounds, so the one
+ * that is kept is measured further. */
 static void correct(kl_slices *s) {
     int best = best_but(s, -1);
     if (rated(s, best) < STICKS * rated(s, s->choice))

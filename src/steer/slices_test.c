@@ -58,6 +58,19 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     assert_false(s.holds);
 }
 
+/* Check that equal shares that won by chance are given up for the best of the other choices. */
+static void equal_shares_that_won_by_chance_are_given_up(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {3e-5, 4e-5, 3.5e-5, 3.2e-5, 6e-5};
+    kl_slices s = {0};
+    rounds_until_held(&s, takes_s, 0.04);
+    assert_int_equal(s.choice, KL_CHOICE_EQUAL);
+    for (int round = 0; s.choice == KL_CHOICE_EQUAL && round < 30; round++)
+        kl_slices_next(&s, 0.04 / 5e-5, 0.04, false, HUGE_VAL);
+    assert_true(s.holds);
+    assert_int_equal(s.choice, KL_CHOICE_OUT);
+}
+
 /* Check that a second trial of much slower choices is shorter than the first, because the time of the choice
  * that was held is known. */
 static void slow_choices_are_not_tried_for_long_again(void **state) {
@@ -185,6 +198,7 @@ int main(void) {
         cmocka_unit_test(halos_are_as_deep_as_slices_want_and_ranks_allow),
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
+        cmocka_unit_test(equal_shares_that_won_by_chance_are_given_up),
         cmocka_unit_test(slow_choices_are_not_tried_for_long_again),
         cmocka_unit_test(a_core_that_is_hardly_shared_counts_as_free),
         cmocka_unit_test(trying_takes_a_small_part_of_the_time),
