@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check that tools/prose finds each kind of offence and accepts plain sentences, and that a seed always gives the same sample.
+# Check that tools/prose finds each kind of offence and accepts plain sentences, that a seed always gives the same sample, and that
+# the lines around an item are printed.
 # usage: prose_test.sh PROSE
 set -euo pipefail
 prose=$(realpath "$1")
@@ -62,3 +63,8 @@ cmp one two || fail "the same seed gives two different samples"
 "$prose" --seed 6 --count 4 >two
 ! cmp -s one two || fail "two seeds give the same sample"
 "$prose" --count 1 | grep -qE '^seed [0-9]+, 1 of 12$' || fail "tools/prose does not print the seed of a sample"
+
+# the lines around each item
+file src/around.c 'int before;' '/* Return the third part. */' 'int after;' 'int later;'
+"$prose" --count 1 --around 1 src/around.c >out
+[ "$(tail -n +3 out)" = "$(printf '        | %s\n' 'int before;' '/* Return the third part. */' 'int after;')" ] || fail "not one line before and after: $(cat out)"
