@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that tools/prose finds each kind of offence and accepts plain sentences, that a seed always gives the same sample, and that
-# the lines around an item are printed.
+# Check that tools/prose finds each kind of offence and accepts plain sentences, and that a seed always gives the same sample. Also
+# check the lines around an item.
 # usage: prose_test.sh PROSE
 set -euo pipefail
 prose=$(realpath "$1")
