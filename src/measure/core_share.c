@@ -2,10 +2,11 @@
 #include "measure/measure.h"
 
 static const double WINDOW_S = 0.01; /* least number of seconds between two samples */
-/* seconds for which the thread must be ready before its share is computed: ten time slices of 4 ms */
-static const double WATCHED_S = 0.04;
-static const double SHARED_PART = 0.05; /* a core counts as shared if other threads had it for more than this
-                                           part of the time in which this thread was ready */
+/* seconds for which the thread must be ready before its share is computed: fifteen time slices of 4 ms */
+static const double WATCHED_S = 0.06;
+/* A core is watched if other threads had it for more than DELAYED_PART of the time in which this thread was
+ * ready. It counts as shared if they had it for more than SHARED_PART of the time while it is watched. */
+static const double DELAYED_PART = 0.05, SHARED_PART = 0.08;
 /* The share is updated only from windows of time in which the thread was ready for at least this part. In
  * such a window the thread used all the time that it could get. */
 static const double READY_PART = 0.9;
@@ -113,9 +114,10 @@ void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
     }
     if (c->mode == KL_CORE_OWN && s->now_s - c->since_s > CALM_S)
         c->hold_s = c->spin_s = 0;
-    if (c->mode == KL_CORE_OWN && delay_part(run_s, delay_s) > SHARED_PART)
+    if (c->mode == KL_CORE_OWN && delay_part(run_s, delay_s) > DELAYED_PART)
+        /* this window does not count: another thread may have wanted the core for a moment only */
         change_mode(c, KL_CORE_WATCHED, s->now_s);
-    if (c->mode == KL_CORE_WATCHED)
+    else if (c->mode == KL_CORE_WATCHED)
         watch(c, run_s, delay_s, slices, s->now_s);
     else if (c->mode == KL_CORE_SHARED) {
         /* A thread that sleeps uses less than its share. So the share is updated only from windows in which

@@ -54,6 +54,20 @@ static void a_core_of_ones_own_is_known(void **state) {
     assert_true(t.core.share == 1);
 }
 
+/* Another thread takes some milliseconds of the core each second, within one window or in two. The core must
+ * never count as shared. */
+static void a_core_that_is_disturbed_for_moments_stays_ones_own(void **state) {
+    (void)state;
+    thread t = begin(1, 0.3);
+    for (int step = 0; step < 2000; step++) {
+        bool one = step % 170 == 0, two = step % 170 == 85 || step % 170 == 86;
+        t.part = one ? 0.4 : two ? 0.7 : 1;
+        live(&t, STEP_MS);
+        assert_int_not_equal(t.core.mode, KL_CORE_SHARED);
+        assert_true(t.core.share == 1);
+    }
+}
+
 /* After 0.1 s the estimates must be right for every share: the share itself, and the time slice. */
 static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
     (void)state;
@@ -151,6 +165,7 @@ static void a_core_of_which_nothing_is_told_is_watched_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_core_of_ones_own_is_known),
+        cmocka_unit_test(a_core_that_is_disturbed_for_moments_stays_ones_own),
         cmocka_unit_test(the_share_is_what_a_thread_gets_that_wants_all),
         cmocka_unit_test(who_has_slack_sleeps),
         cmocka_unit_test(a_thread_without_work_sleeps_soon),

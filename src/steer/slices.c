@@ -25,8 +25,9 @@ static const double SHORT = 1.5, LONG = 5;
 static const double ALIKE = 0.15;
 static const double CLEAR =
     1.15; /* a choice needs no second trial if its sweeps take more than this multiple of the best time */
-static const double HOPELESS = 1.25; /* a choice is tried for one round only if its sweeps take more than this
-                                        multiple of the best time */
+/* A trial ends early if sweeps take more than this multiple of the best time. In the first round the sweeps
+ * may still wait for rows that move. */
+static const double HOPELESS = 1.25, HOPELESS_AT_ONCE = 2;
 /* Equal shares count with MARGIN times their time, so another choice must be clearly better. Later, the
  * choice that is kept is replaced only by one that takes less than STICKS times its time. */
 static const double MARGIN = 0.93, STICKS = 0.96;
@@ -156,6 +157,11 @@ static void begin(kl_slices *s, bool has_time, bool known) {
     try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
 }
 
+static bool is_hopeless(const kl_slices *s) {
+    double limit = s->rounds > 1 ? HOPELESS : HOPELESS_AT_ONCE;
+    return score(s, s->choice) > limit * score(s, best_but(s, s->choice));
+}
+
 /* Take a better choice if there is one now. The choices were compared after only a few rounds, so the one
  * that is kept is measured further. */
 static void correct(kl_slices *s) {
@@ -180,8 +186,7 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     t->elapsed_s += elapsed_s;
     if (s->holds)
         correct(s);
-    if (!s->holds &&
-        (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice))))
+    if (!s->holds && (s->rounds >= TRY_ROUNDS || is_hopeless(s)))
         next_try(s);
     return false;
 }
