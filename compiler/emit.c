@@ -293,8 +293,8 @@ static bool is_reassigned(const kc_loop *l, const kc_array *a) {
     return a->pointer && !kc_is_stable(l->function, a->variable);
 }
 
-/* The halo of an array at each site of its group. Pointers that change may be exchanged, so they have the
- * same halo. */
+/* Print the halo of an array for each site of its group of loops. The program may swap pointers that change,
+ * so all arrays of the group have the same halo. */
 static void print_ghosts(const emission *e, int site, int array, FILE *out) {
     const kc_loop *l = e->site[site];
     const kc_array *a = &l->nest->array[array];

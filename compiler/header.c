@@ -141,7 +141,7 @@ bool kc_header_enter(kc_walk *w, kc_header *h, int symbol) {
     if (!h->from || symbol < 0)
         return false;
     read_bound(w, h, symbol);
-    kc_settle(w, isl_set_copy(w->domain));     /* the same values are checked with the test */
+    kc_settle(w, isl_set_copy(w->domain));     /* the bound is checked below, with the loop's condition */
     isl_set *inside = tested(w, h, symbol, 0); /* adds what the test computes */
     w->ignore = true;
     isl_set *next = tested(w, h, symbol, -h->step);

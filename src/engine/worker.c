@@ -1,5 +1,5 @@
-/* The beginning and end of a worker, its messages and its turns. worker_private.h lists the worker's parts.
- */
+/* A worker of a farm: its beginning and end, its messages, and what it does next. worker_private.h lists the
+ * files of the worker. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

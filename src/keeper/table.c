@@ -83,8 +83,8 @@ static bool knows_all(kl_keeper *k, const kl_keeper_report *r) {
     return r->ranks > 0;
 }
 
-/* Take from the report on which hosts the ranks are. If it names unknown hosts, the hosts may have other
- * names there, so the ranks count as where they were started. */
+/* Note on which hosts the ranks are, as the program reports. If the report names unknown hosts, its names may
+ * differ from those of the list. Then the ranks are assumed to be where they were started. */
 static void take_places(kl_keeper *k, const kl_keeper_report *r) {
     if (!r->hosts || !knows_all(k, r))
         return;

@@ -59,7 +59,8 @@ struct kilter_loop {
 
     kl_kept kept;
     kl_saver *saver; /* state of the checkpoints; NULL: the loop has no checkpoints */
-    /* state of the progress for a keeper; NULL: there is no keeper, or this is not rank 0 */
+    /* what this rank writes into the keep folder of `kilter run --keep`; NULL: there is no keeper, or this is
+     * not rank 0 */
     struct kl_loop_progress *progress;
     void *opening; /* message about checkpoints; used only while the loop is opened */
 };

@@ -75,7 +75,7 @@ static void print_lost(const kl_report_watched *w, FILE *out) {
         {w->lost_slow, "waiting for ranks that compute longer for a part of the run"},
         {w->lost_fast, "waiting for another rank in each iteration"},
         {1 - w->parallel - w->lost_constant - w->lost_slow - w->lost_fast,
-         "communication, and waiting for its order"},
+         "communication, and waits that the order of messages causes"},
     };
     const char *label = "lost";
     for (size_t i = 0; i < sizeof LOST / sizeof *LOST; i++)

@@ -21,8 +21,8 @@ typedef struct kl_proof { /* The state of trials of equal shares. All zero: noth
     /* passed: number of trials in a row that equal shares have lost; won: number in a row that they have
      * won */
     uint32_t passed, won;
-    /* rest_s: seconds of the last rest, 0: equal shares have lost a trial since; rests_until_s: time at
-     * which the rest ends */
+    /* rest_s: seconds of the last rest of balancing; 0 after a trial in which equal shares were slower.
+     * rests_until_s: time at which the rest ends */
     double rest_s, rests_until_s;
     double rested_s; /* seconds of a sweep when the rest began */
 } kl_proof;

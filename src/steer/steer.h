@@ -277,8 +277,8 @@ bool kl_account_settle(kl_account *account, double now_s, const kl_account_step 
 /* Begin a rest of balancing for another reason than losses. */
 void kl_account_rest(kl_account *account, double now_s, double unit_s);
 void kl_account_wake(kl_account *account);
-/* Return whether balancing rests. lost_s: seconds that staying has cost during the rest. The rest ends early
- * when lost_s reaches a third of the length of the rest. */
+/* Return whether balancing rests. lost_s: seconds that were lost during the rest because no rows moved. The
+ * rest ends early when lost_s reaches a third of the length of the rest. */
 bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
 
 /* --- the loss under a load that comes and goes --- */

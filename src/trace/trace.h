@@ -188,8 +188,8 @@ void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
 void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
-/* Record the outcome of the move of a round. If this is called several times for a round, the last outcome
- * counts. */
+/* Record what the move of rows that a round decided has brought. If this is called several times for a round,
+ * the last outcome counts. */
 void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome);
 /* Record the outcome of a decision about a kept run, in whose record each decision is a round of its own. */
 void kl_trace_came(kl_trace *trace, const kl_trace_outcome *outcome);
