@@ -112,7 +112,7 @@ enum { INNER_CALLS = 7 };
 /* Call the loop from within one of the program's functions, which must fail. */
 static kilter_status call_loop(world *w, kilter_error *error) {
     uint64_t data = 1;
-    double sum;
+    double sum = 0;
     kilter_range range;
     switch (w->call) {
     case 0:

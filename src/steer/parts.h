@@ -8,6 +8,7 @@
  * - Mean (kl_mean; mean.c): shares for the mean of speeds that change in cycles.
  * - Outcome (kl_outcome; outcome.c): gain and cost of moves, and when balancing rests.
  * - Choice (kl_steer; choose.c): the decision between candidate shares.
+ * - Cores (kl_cores; cores.c): the part of its core that each rank gets.
  * - Short sweeps (kl_short; short.c): shares that are tried if sweeps are shorter than the scheduler's
  *   slices.
  * - Trial (kl_trial; trial.c): equal shares that are tried now and then.
@@ -174,16 +175,22 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
  * why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 
+/* The part of its core that each rank gets. */
+typedef struct kl_cores {
+    double *seen;      /* seen[r]: the part that rank r reported last */
+    double *part;      /* part[r]: the part that counts */
+    double *differs_s; /* differs_s[r]: seconds for which reports have differed from the part that counts */
+    double *then;      /* then[r]: the part that counted when the trials of choices began */
+} kl_cores;
+
 typedef struct kl_short {
+    kl_cores cores;
     kl_slices slices;
-    /* seconds for which the conditions for choosing shares by trials have held without a break */
-    double shared_s;
-    double seen_s; /* last time at which the conditions for trials held; 0: never */
-    /* core: each rank's share of its core at present; core_then: its share when the trials began */
-    double *core, *core_then;
+    double seen_s;  /* last time at which the conditions for trials held; 0: never */
     uint64_t depth; /* with KL_CHOICE_DEEP, number of sweeps that one exchange serves */
-    /* true: a choice of shares was refused, so the present shares are those of another choice */
-    bool unplaced;
+    /* placed: the choice whose shares the rows have; before: the same, before the last move; KL_CHOICES: the
+     * rows have no choice's shares */
+    int placed, before;
 } kl_short;
 
 typedef struct kl_trial {
@@ -217,11 +224,21 @@ bool kl_steer_barred(const kl_steer *s); /* Return whether the proposed shares a
 /* Decide between candidate shares. rest_begins: why balancing rests (pauses) from now on; NULL: it does
  * not. */
 void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan);
+/* cores.c */
+void kl_cores_init(kl_cores *c, uint32_t ranks);
+void kl_cores_learn(kl_cores *c, uint32_t ranks, const kl_rank_report *reports, double step_s);
+/* Return whether a rank gets another part of its core than when the trials of choices began. */
+bool kl_cores_changed(const kl_cores *c, uint32_t ranks);
+void kl_cores_store(kl_cores *c, uint32_t ranks); /* Store the parts, because trials of choices begin. */
+/* Return the seconds after which a load on a core counts. */
+double kl_cores_lasting_s(void);
 /* short.c */
-void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
+void kl_short_init(kl_short *t, uint32_t ranks);
 /* If sweeps are so short that speeds do not show the effect of shares, decide by trying shares. *tries:
  * whether the decision was made in this way. */
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries);
+void kl_short_moved(kl_short *t);   /* Store that the proposed move will be carried out. */
+void kl_short_refused(kl_short *t); /* Store that the last move was not carried out. */
 /* trial.c */
 /* Begin a trial of equal shares if one is due and no rows move. */
 void kl_trial_begin(kl_steer *s, kl_steer_plan *plan);

@@ -14,7 +14,12 @@ enum {
     TRY_ROUNDS = 3,
     /* at first, the best choice stays for this number of rounds before all choices are tried again */
     FIRST_HOLD = 200,
-    LONGEST_HOLD = 1600 /* later, the best choice stays for at most this number of rounds */
+    LONGEST_HOLD = 1600, /* later, the best choice stays for at most this number of rounds */
+    /* while a choice is kept, the sweeps of about this number of rounds tell its time */
+    RECENT_ROUNDS = 20,
+    /* after a series of trials another choice is taken at most this number of times. Then only equal shares
+     * may be taken. Otherwise, if all sweeps change their time, one choice after another would be taken. */
+    MOST_SWITCHES = 2
 };
 /* no choice is tried if each rank gets at least this part of its core */
 static const double OWN_PART = 0.95;
@@ -119,7 +124,7 @@ void kl_slices_leave(kl_slices *s) {
 static void next_try(kl_slices *s) {
     s->tries++;
     int best = best_but(s, -1), second = best_but(s, best);
-    if (s->tries == KL_CHOICES && score(s, second) > CLEAR * score(s, best))
+    if (s->tries == KL_CHOICES && (score(s, second) == HUGE_VAL || score(s, second) > CLEAR * score(s, best)))
         s->tries = KL_CHOICES + 2;
     if (s->tries < KL_CHOICES) {
         try_choice(s, (int)s->tries);
@@ -131,6 +136,7 @@ static void next_try(kl_slices *s) {
         try_choice(s, best);
         s->holds = true;
         s->held = best;
+        s->switches = s->switched = 0;
         s->hold = s->hold == 0 ? FIRST_HOLD : s->hold < LONGEST_HOLD ? 2 * s->hold : LONGEST_HOLD;
     }
 }
@@ -141,19 +147,31 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
+static void switch_to(kl_slices *s, int choice) {
+    s->choice = s->held = choice;
+    s->switched = s->rounds;
+    s->switches++;
+}
+
+void kl_slices_return(kl_slices *s, int placed) {
+    s->tried[s->choice].refused = true;
+    if (placed < KL_CHOICES)
+        switch_to(s, placed);
+}
+
 /* Begin to try all choices. If trials have taken too much time already, keep the last best choice instead. If
- * `known` is true, the time of the choice that was held is still valid. Trials of much slower choices then
- * end early. */
+ * `known` is true, the time of the choice that was held is still valid, and counts as that of one round.
+ * Trials of much slower choices then end early. */
 static void begin(kl_slices *s, bool has_time, bool known) {
     kl_tried held = s->tried[s->held];
-    double rounds =
-        known && s->choice == s->held ? fmax(1, s->rounds) : HUGE_VAL; /* it counts as one round */
     s->active = true;
     s->holds = !has_time;
     memset(s->tried, 0, sizeof s->tried);
-    s->tried[s->held] =
-        (kl_tried){.executions = held.executions / rounds, .elapsed_s = held.elapsed_s / rounds};
-    s->tries = 0;
+    if (known && held.rounds > 0)
+        s->tried[s->held] = (kl_tried){.rounds = 1,
+                                       .executions = held.executions / held.rounds,
+                                       .elapsed_s = held.elapsed_s / held.rounds};
+    s->tries = s->switches = s->switched = 0;
     try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
 }
 
@@ -162,33 +180,58 @@ static bool is_hopeless(const kl_slices *s) {
     return score(s, s->choice) > limit * score(s, best_but(s, s->choice));
 }
 
+/* Add the sweeps and seconds of a round to those of the present choice. Old rounds have less weight. */
+static void count(kl_slices *s, double executions, double elapsed_s) {
+    kl_tried *t = &s->tried[s->choice];
+    if (t->rounds == RECENT_ROUNDS) {
+        t->executions -= t->executions / t->rounds;
+        t->elapsed_s -= t->elapsed_s / t->rounds;
+        t->rounds--;
+    }
+    t->rounds++;
+    t->executions += executions;
+    t->elapsed_s += elapsed_s;
+}
+
 /* Take a better choice if there is one now. The choices were compared after only a few rounds, so the one
  * that is kept is measured further. */
 static void correct(kl_slices *s) {
-    int best = best_but(s, -1);
-    if (rated(s, best) < STICKS * rated(s, s->choice))
-        s->choice = s->held = best;
+    int best = s->switches < MOST_SWITCHES ? best_but(s, -1) : KL_CHOICE_EQUAL;
+    if (s->rounds - s->switched > TRY_ROUNDS && rated(s, best) < STICKS * rated(s, s->choice))
+        switch_to(s, best);
+}
+
+/* Measure the choice that is kept. In its first round rows may still move, so this round does not count. */
+static void keep(kl_slices *s, double executions, double elapsed_s) {
+    if (s->rounds++ == s->switched || !(executions > 0))
+        return;
+    count(s, executions, elapsed_s);
+    correct(s);
+}
+
+static void try_on(kl_slices *s, double executions, double elapsed_s) {
+    s->rounds++;
+    s->trying_s += elapsed_s;
+    count(s, executions, elapsed_s);
+    if (s->rounds >= TRY_ROUNDS || is_hopeless(s))
+        next_try(s);
 }
 
 bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool changed, double now_s) {
-    bool over = s->holds && s->rounds >= s->hold, has_time = s->trying_s <= TRY_PART * now_s;
-    if (!s->active || (has_time && (over || (s->holds && changed)))) {
-        if (!over)
-            s->hold =
-                0; /* the ranks' core shares have changed, so a choice is kept for the shortest time first */
-        begin(s, has_time, over && !changed);
-        return true;
+    bool over = s->holds && s->rounds >= s->hold, has_time = s->trying_s <= TRY_PART * now_s,
+         begins = !s->active || (s->holds && changed) || (over && has_time);
+    if (begins) {
+        bool known = s->active && over && !changed;
+        if (!known)
+            s->hold = 0; /* the ranks' shares of their cores have changed, so a choice is kept for the
+                          * shortest time first */
+        begin(s, has_time, known);
+    } else if (s->holds) {
+        keep(s, executions, elapsed_s);
+    } else {
+        try_on(s, executions, elapsed_s);
     }
-    s->rounds++;
-    s->trying_s += s->holds ? 0 : elapsed_s;
-    kl_tried *t = &s->tried[s->choice];
-    t->executions += executions;
-    t->elapsed_s += elapsed_s;
-    if (s->holds)
-        correct(s);
-    if (!s->holds && (s->rounds >= TRY_ROUNDS || is_hopeless(s)))
-        next_try(s);
-    return false;
+    return begins;
 }
 
 double kl_slices_best_s(const kl_slices *s) {

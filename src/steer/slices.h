@@ -16,6 +16,7 @@ typedef enum kl_choice {
 } kl_choice;
 
 typedef struct kl_tried {
+    uint32_t rounds; /* number of rounds that were measured */
     double executions, elapsed_s;
     bool refused; /* true: the move to the shares of this choice was refused */
 } kl_tried;
@@ -26,9 +27,11 @@ typedef struct kl_slices { /* The state of trials of shares. All zero: no choice
     bool active, holds;
     int choice; /* the choice that is in use */
     int held;   /* the choice that was kept last; at first KL_CHOICE_EQUAL */
-    /* tries: number of choices tried so far; rounds: number of rounds with the present choice; hold: number
-     * of rounds for which the choice is kept, 0: until there is time for trials */
+    /* tries: number of choices tried so far; rounds: number of rounds of the present trial, or since the
+     * trials ended; hold: number of rounds for which no choice is tried, 0: until there is time for trials */
     uint32_t tries, rounds, hold;
+    /* switches: how often another choice was taken since the trials ended; switched: `rounds` at that time */
+    uint32_t switches, switched;
     double trying_s; /* seconds of all rounds in which choices were tried */
     kl_tried tried[KL_CHOICES];
 } kl_slices;
@@ -56,8 +59,12 @@ uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, 
  * then the last best choice is kept. Return whether a new series of trials begins, or would begin if
  * there were time. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
-void kl_slices_refuse(kl_slices *slices); /* Store that the move to the present choice was refused. */
-void kl_slices_leave(kl_slices *slices);  /* Stop choosing by trials. */
+/* Store that the present choice cannot be used or is not worth trying, and try the next one. */
+void kl_slices_refuse(kl_slices *slices);
+/* Store that the choice that is kept cannot be used, and keep the choice `placed` instead, whose shares the
+ * rows have. KL_CHOICES: the rows have no choice's shares, so nothing changes. */
+void kl_slices_return(kl_slices *slices, int placed);
+void kl_slices_leave(kl_slices *slices); /* Stop choosing by trials. */
 /* Return the least seconds of a sweep with any choice; HUGE_VAL: not known. */
 double kl_slices_best_s(const kl_slices *slices);
 /* Return the measured seconds of a sweep with this choice; 0: not known. */

@@ -74,17 +74,90 @@ static void one_slow_round_does_not_end_a_trial(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_OUT);
 }
 
-/* Check that equal shares that won by chance are given up for the best of the other choices. */
+/* Keep choices for `rounds` rounds, and return how often another choice was taken. In the first round after
+ * that, sweeps take three times as long, because rows move. */
+static uint32_t count_switches(kl_slices *s, const double *takes_s, int rounds) {
+    uint32_t switches = 0;
+    int before = s->choice;
+    for (int round = 0; round < rounds && s->holds; round++) {
+        double slower = s->choice != before ? 3 : 1;
+        switches += s->choice != before;
+        before = s->choice;
+        kl_slices_next(s, 0.04 / (slower * takes_s[s->choice]), 0.04, false, HUGE_VAL);
+    }
+    return switches + (s->choice != before);
+}
+
+/* Check that equal shares that won by chance are given up for the best of the other choices. Its first round
+ * is slow, but it is kept. */
 static void equal_shares_that_won_by_chance_are_given_up(void **state) {
     (void)state;
-    static const double takes_s[KL_CHOICES] = {3e-5, 4e-5, 3.5e-5, 3.2e-5, 6e-5};
+    static const double takes_s[KL_CHOICES] = {3e-5, 4e-5, 3.3e-5, 3.2e-5, 6e-5};
+    static const double later_s[KL_CHOICES] = {5e-5, 4e-5, 3.3e-5, 3.2e-5, 6e-5};
     kl_slices s = {0};
     rounds_until_held(&s, takes_s, 0.04);
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
-    for (int round = 0; s.choice == KL_CHOICE_EQUAL && round < 30; round++)
-        kl_slices_next(&s, 0.04 / 5e-5, 0.04, false, HUGE_VAL);
-    assert_true(s.holds);
+    assert_int_equal(count_switches(&s, later_s, 190), 1);
     assert_int_equal(s.choice, KL_CHOICE_OUT);
+}
+
+/* All sweeps become longer, by 5 % to 200 %. Check that only few other choices are taken, and that no choice
+ * is kept that is much slower than equal shares. */
+static void a_general_slowdown_causes_few_moves(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 3.6e-5, 3.4e-5, 3e-5, 3.8e-5};
+    for (double slower = 1.05; slower < 3; slower *= 1.05) {
+        double later_s[KL_CHOICES];
+        for (int c = 0; c < KL_CHOICES; c++)
+            later_s[c] = slower * takes_s[c];
+        kl_slices s = {0};
+        rounds_until_held(&s, takes_s, 0.04);
+        assert_in_range(count_switches(&s, later_s, 190), 0, 3);
+    }
+}
+
+/* Check that the time of a choice is forgotten when the load has left, because the next load is another
+ * one. */
+static void the_time_under_an_earlier_load_is_forgotten(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 4e-5, 4e-5, 1e-5, 4e-5};
+    kl_slices s = {0};
+    rounds_until_held(&s, takes_s, 0.04);
+    while (s.rounds < s.hold + 10)
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, 0);
+    kl_slices_leave(&s);
+    kl_slices_next(&s, 0, 0, false, HUGE_VAL);
+    assert_false(s.holds);
+    assert_true(s.tried[KL_CHOICE_OUT].executions == 0);
+}
+
+/* Check that nothing is tried a second time if all choices except equal shares were refused. */
+static void a_choice_that_cannot_be_used_gets_no_second_trial(void **state) {
+    (void)state;
+    kl_slices s = {0};
+    kl_slices_next(&s, 0, 0, false, HUGE_VAL);
+    for (int round = 0; round < 3; round++)
+        kl_slices_next(&s, 1000, 0.04, false, HUGE_VAL);
+    for (int c = 1; c < KL_CHOICES; c++) {
+        assert_int_equal(s.choice, c);
+        kl_slices_refuse(&s);
+    }
+    assert_true(s.holds);
+    assert_int_equal(s.choice, KL_CHOICE_EQUAL);
+}
+
+/* A refused choice is never kept: the choice whose shares the rows have stays. */
+static void a_choice_that_is_refused_while_it_is_kept_is_replaced(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
+    kl_slices s = {0};
+    rounds_until_held(&s, takes_s, 0.04);
+    kl_slices_return(&s, KL_CHOICE_PROPORTION);
+    assert_true(s.holds);
+    assert_int_equal(s.choice, KL_CHOICE_PROPORTION);
+    assert_int_equal(count_switches(&s, takes_s, 100), 0);
+    kl_slices_return(&s, KL_CHOICES); /* the rows have no choice's shares */
+    assert_int_equal(s.choice, KL_CHOICE_PROPORTION);
 }
 
 /* Check that a second trial of much slower choices is shorter than the first, because the time of the choice
@@ -96,10 +169,11 @@ static void slow_choices_are_not_tried_for_long_again(void **state) {
     int first = rounds_until_held(&s, takes_s, 0.04);
     while (s.holds)
         kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
-    double tried_s = s.trying_s;
-    while (!s.holds)
+    int rounds = 0;
+    for (; !s.holds; rounds++)
         kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
-    assert_true(s.trying_s - tried_s < (first - 1) * 0.04);
+    assert_int_equal(first, 3 + 3 + 3 + 3 + 1);
+    assert_int_equal(rounds, 1 + 1 + 1 + 3 + 1);
     assert_int_equal(s.choice, KL_CHOICE_OUT);
 }
 
@@ -163,6 +237,19 @@ static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
+/* A choice is kept for a long time, and then its sweeps become longer than with equal shares. Check that
+ * equal shares are taken soon. */
+static void a_late_loss_is_noticed_soon(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 6e-5, 3e-5, 5e-5, 6e-5};
+    static const double later_s[KL_CHOICES] = {4e-5, 6e-5, 6e-5, 5e-5, 6e-5};
+    kl_slices s = {0};
+    rounds_until_held(&s, takes_s, 0.04);
+    assert_int_equal(count_switches(&s, takes_s, 150), 0);
+    assert_int_equal(count_switches(&s, later_s, 30), 1);
+    assert_int_equal(s.choice, KL_CHOICE_EQUAL);
+}
+
 /* Check that the best of the other choices is kept if a choice is refused. */
 static void what_is_refused_is_not_chosen(void **state) {
     (void)state;
@@ -216,6 +303,11 @@ int main(void) {
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
         cmocka_unit_test(one_slow_round_does_not_end_a_trial),
         cmocka_unit_test(equal_shares_that_won_by_chance_are_given_up),
+        cmocka_unit_test(a_late_loss_is_noticed_soon),
+        cmocka_unit_test(a_general_slowdown_causes_few_moves),
+        cmocka_unit_test(the_time_under_an_earlier_load_is_forgotten),
+        cmocka_unit_test(a_choice_that_cannot_be_used_gets_no_second_trial),
+        cmocka_unit_test(a_choice_that_is_refused_while_it_is_kept_is_replaced),
         cmocka_unit_test(slow_choices_are_not_tried_for_long_again),
         cmocka_unit_test(a_core_that_is_hardly_shared_counts_as_free),
         cmocka_unit_test(trying_takes_a_small_part_of_the_time),

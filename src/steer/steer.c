@@ -48,7 +48,7 @@ static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
                                                        changed */
         kl_account_wake(&s->outcome.account);
     kl_learn_quantum(o, reports);
-    kl_short_learn(&s->trying, o->options.ranks, reports);
+    kl_cores_learn(&s->trying.cores, o->options.ranks, reports, o->step_s);
     return spent_s;
 }
 
@@ -189,6 +189,7 @@ void kl_steer_commit(kl_steer *s) {
     s->is_barred = false;
     s->proposed = NULL;
     o->moved = true;
+    kl_short_moved(&s->trying);
 }
 
 void kl_steer_refuse(kl_steer *s) {
@@ -199,10 +200,7 @@ void kl_steer_refuse(kl_steer *s) {
     s->outcome.account.forecast_s -= s->outcome.open_forecast_s;
     s->is_barred = true;
     s->outcome.open = o->moved = false;
-    if (s->trying.slices.active && !s->trying.slices.holds) {
-        kl_slices_refuse(&s->trying.slices);
-        s->trying.unplaced = true;
-    }
+    kl_short_refused(&s->trying);
 }
 
 void kl_steer_refill(kl_steer *s, double part) {
@@ -237,11 +235,14 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
 static bool allocate(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     size_t ranks = o->options.ranks;
+    kl_cores *c = &s->trying.cores;
     kl_place **places[] = {&o->here, &o->previous,   &o->equal,  &o->spare,          &s->outcome.anchor,
                            &s->left, &s->trial.kept, &s->barred, &s->mean.halves[0], &s->mean.halves[1]};
-    enum { PLACES = sizeof places / sizeof *places };
+    double **numbers[] = {&o->scratch,   &o->weight, &o->moving.reported_s, &c->seen, &c->part,
+                          &c->differs_s, &c->then};
+    enum { PLACES = sizeof places / sizeof *places, NUMBERS = sizeof numbers / sizeof *numbers };
     s->places = calloc((PLACES + KL_CANDIDATES) * (ranks + 1), sizeof *s->places);
-    s->numbers = calloc(5 * ranks, sizeof *s->numbers);
+    s->numbers = calloc(NUMBERS * ranks, sizeof *s->numbers);
     s->transfers = calloc(ranks, sizeof *s->transfers);
     if (!s->places || !s->numbers || !s->transfers)
         return false;
@@ -249,11 +250,8 @@ static bool allocate(kl_steer *s) {
         *places[i] = s->places + i * (ranks + 1);
     for (size_t i = 0; i < KL_CANDIDATES; i++)
         s->candidates[i] = s->places + (PLACES + i) * (ranks + 1);
-    o->scratch = s->numbers;
-    s->trying.core = s->numbers + ranks;
-    s->trying.core_then = s->numbers + 2 * ranks;
-    o->weight = s->numbers + 3 * ranks;
-    o->moving.reported_s = s->numbers + 4 * ranks;
+    for (size_t i = 0; i < NUMBERS; i++)
+        *numbers[i] = s->numbers + i * ranks;
     return kl_loads_init(&o->loads, o->options.ranks) == KILTER_OK;
 }
 
@@ -265,11 +263,11 @@ kl_steer *kl_steer_new(const kl_steer_options *options) {
     o->options = *options;
     o->costs.n = options->iterations;
     kl_moving_init(o);
-    s->trying.depth = 1;
     if (!allocate(s)) {
         kl_steer_free(s);
         return NULL;
     }
+    kl_short_init(&s->trying, options->ranks);
     kl_equal_shares(options->iterations, options->ranks, o->previous);
     if (options->scattered)
         kl_put(o, o->here, o->previous);

@@ -677,8 +677,9 @@ static void the_best_for_short_executions_is_in_force(void **state) {
     /* 1.36 ms: nearly the least time that the speeds allow */
     check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0, false}, true, false);
     check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0, false}, true, true);
-    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 1000, false}, false,
-                true); /* shares stay equal, because every move is refused; deep halos need no move */
+    /* if the move to other shares is refused, shares stay equal; deep halos need no move */
+    check_short(&(short_world){2.4e-3, 1.9e-3, 2.05e-3, 1, false}, false, true);
+    check_short(&(short_world){2.4e-3, 1.9e-3, 2.05e-3, 1000, false}, false, true);
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000, false}, false, false); /* every move is refused */
 }
 
@@ -709,38 +710,140 @@ static void no_shares_are_tried_for_loads_that_come_for_moments(void **state) {
     }
 }
 
-/* The second rank has half of its core and should have no rows. For some rounds another process takes a
- * little of the first rank's core, too. Check that the rows stay on the first rank. */
+/* Ranks that get parts of their cores. One rank would compute all iterations of a sweep in body_s seconds. */
+typedef struct cores_world {
+    uint32_t ranks;
+    double body_s, now_s;
+    double share[MOST];
+    kl_steer *steer;
+    kl_steer_plan plan;
+} cores_world;
+
+static cores_world cores_world_of(uint32_t ranks, double body_s) {
+    kl_steer_options options = {.iterations = 1000, .ranks = ranks, .least = 1, .quantum_s = 4e-3};
+    return (cores_world){.ranks = ranks,
+                         .body_s = body_s,
+                         .share = {1, 0.5},
+                         .steer = kl_steer_new(&options),
+                         .plan = {.depth = 1}};
+}
+
+/* Report a round of 0.04 s, in which a sweep takes takes_s seconds, and commit to the move that is proposed.
+ * Return whether one is proposed. */
+static bool cores_round(cores_world *w, double takes_s) {
+    const uint64_t *at = kl_steer_shares(w->steer);
+    double executions = 0.04 / takes_s;
+    kl_rank_report reports[MOST];
+    w->now_s += 0.04;
+    for (uint32_t r = 0; r < w->ranks; r++) {
+        double rows = (double)(at[r + 1] - at[r]);
+        reports[r] = (kl_rank_report){.elapsed_s = w->now_s,
+                                      .executions = executions,
+                                      .busy_s = executions * w->body_s * rows / 1000,
+                                      .iterations = (uint64_t)(executions * rows),
+                                      .lo = at[r],
+                                      .hi = at[r + 1],
+                                      .quantum_s = 4e-3,
+                                      .share = w->share[r]};
+    }
+    assert_int_equal(kl_steer_round(w->steer, reports, &w->plan), KILTER_OK);
+    if (w->plan.move)
+        kl_steer_commit(w->steer);
+    return w->plan.move;
+}
+
+/* Return the number of iterations of a rank. */
+static uint64_t rows_of(const cores_world *w, uint32_t rank) {
+    const uint64_t *at = kl_steer_shares(w->steer);
+    return at[rank + 1] - at[rank];
+}
+
+/* The second rank has half of its core and should have no rows. For some rounds another process takes a part
+ * of the first rank's core, too. Check that the rows stay on the first rank: with any such part, and also if
+ * this happens while choices are tried. */
 static void all_rows_stay_while_a_free_core_is_disturbed(void **state) {
     (void)state;
-    kl_steer_options options = {.iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3};
-    kl_steer *steer = kl_steer_new(&options);
-    kl_steer_plan plan = {.depth = 1};
-    double now_s = 0;
-    for (int round = 0; round < 150; round++) {
-        const uint64_t *at = kl_steer_shares(steer);
-        double takes_s = at[1] == 1000 ? 4e-4 : 2e-3;
-        bool disturbed = round > 60 && round % 10 < 5;
-        kl_rank_report reports[2];
-        now_s += 0.04;
-        for (uint32_t r = 0; r < 2; r++)
-            reports[r] =
-                (kl_rank_report){.elapsed_s = now_s,
-                                 .executions = 0.04 / takes_s,
-                                 .busy_s = 1e-4 * 0.04 / takes_s * (double)(at[r + 1] - at[r]) / 1000,
-                                 .iterations = (uint64_t)(0.04 / takes_s * (double)(at[r + 1] - at[r])),
-                                 .lo = at[r],
-                                 .hi = at[r + 1],
-                                 .quantum_s = 4e-3,
-                                 .share = r == 1      ? 0.5
-                                          : disturbed ? 0.84
-                                                      : 1};
-        assert_int_equal(kl_steer_round(steer, reports, &plan), KILTER_OK);
-        if (plan.move)
-            kl_steer_commit(steer);
-        assert_true(round < 60 || kl_steer_shares(steer)[1] == 1000);
+    static const double parts[] = {0.9, 0.84, 0.75, 0.6, 0.5, 0.4};
+    for (size_t i = 0; i < 2 * sizeof parts / sizeof *parts; i++) {
+        cores_world w = cores_world_of(2, 1e-4);
+        int first = i % 2 ? 60 : 10;
+        for (int round = 1; round < 150; round++) {
+            w.share[0] = round > first && round % 10 < 5 ? parts[i / 2] : 1;
+            cores_round(&w, rows_of(&w, 0) == 1000 ? 4e-4 : 2e-3);
+            assert_true(round < 60 || rows_of(&w, 0) == 1000);
+        }
+        kl_steer_free(w.steer);
     }
-    kl_steer_free(steer);
+}
+
+/* The forecast for all rows on the first rank is longer than the time of equal shares, because it was
+ * measured while halos were exchanged. Check that this choice is tried nevertheless, and kept. */
+static void all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer(void **state) {
+    (void)state;
+    cores_world w = cores_world_of(2, 2.2e-3);
+    for (int round = 1; round < 60; round++)
+        cores_round(&w, rows_of(&w, 0) == 1000 ? 1.5e-3 : 2e-3);
+    assert_int_equal(rows_of(&w, 0), 1000);
+    kl_steer_free(w.steer);
+}
+
+/* Four ranks have 1, 0.55, 0.55 and 0.1 of their cores, and reports vary. Check that rows stay in place while
+ * a choice is kept, although two ranks are near the limit between free and shared cores. */
+static void rows_stay_if_cores_near_the_limit_vary(void **state) {
+    (void)state;
+    static const double cores[] = {1, 0.55, 0.55, 0.1};
+    cores_world w = cores_world_of(4, 1e-4);
+    uint32_t moves = 0;
+    for (uint64_t round = 1; round < 190; round++) {
+        for (uint32_t r = 0; r < 4; r++)
+            w.share[r] = cores[r] + (r > 0 ? 0.1 * (random_01(round * 4 + r) - 0.5) : 0);
+        moves += cores_round(&w, rows_of(&w, 3) == 0 ? 4e-4 : 2e-3) && round > 60;
+    }
+    assert_int_equal(moves, 0);
+    assert_int_equal(rows_of(&w, 3), 0);
+    kl_steer_free(w.steer);
+}
+
+/* Under the first load the move to other shares is refused. A second load takes half of the same or the other
+ * rank's core. Check that this rank then gets no rows, which is best. */
+static void a_refusal_under_one_load_is_forgotten_under_another(void **state) {
+    (void)state;
+    for (uint32_t other = 0; other < 2; other++) {
+        cores_world w = cores_world_of(2, 1e-4);
+        uint32_t refused = 0;
+        for (int round = 1; round < 600; round++) {
+            bool late = round > 100;
+            w.share[0] = late && other ? 0.5 : 1;
+            w.share[1] = (late && other) || (round > 60 && !late) ? 1 : 0.5;
+            if (cores_round(&w, late && rows_of(&w, !other) == 0 ? 4e-4 : 2e-3) && !late) {
+                kl_steer_refuse(w.steer);
+                refused++;
+            }
+        }
+        assert_in_range(refused, 1, 2);
+        assert_int_equal(rows_of(&w, !other), 0);
+        kl_steer_free(w.steer);
+    }
+}
+
+/* The choice that is kept becomes slow, and the move to a better one is refused. Check that the first one
+ * stays, and that its rows stay. */
+static void a_refused_switch_leaves_the_choice_that_was_kept(void **state) {
+    (void)state;
+    cores_world w = cores_world_of(2, 1e-4);
+    uint32_t refused = 0;
+    for (int round = 1; round < 150; round++) {
+        uint64_t first = rows_of(&w, 0);
+        double takes_s = first == 1000 ? (round > 60 ? 1.5e-3 : 4e-4) : first == 500 ? 3e-3 : 5e-4;
+        if (cores_round(&w, takes_s) && round > 60) {
+            kl_steer_refuse(w.steer);
+            refused++;
+        }
+        assert_true(round < 60 || rows_of(&w, 0) == 1000);
+    }
+    assert_non_null(strstr(w.plan.judgement.reason, ": nothing on shared cores"));
+    assert_in_range(refused, 1, 4);
+    kl_steer_free(w.steer);
 }
 
 static void uneven_costs_and_unequal_ranks_end_in_balance(void **state) {
@@ -918,6 +1021,10 @@ int main(void) {
         cmocka_unit_test(no_shares_are_tried_for_loads_that_come_for_moments),
         cmocka_unit_test(what_forecasts_do_not_see_is_measured),
         cmocka_unit_test(all_rows_stay_while_a_free_core_is_disturbed),
+        cmocka_unit_test(all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer),
+        cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
+        cmocka_unit_test(a_refusal_under_one_load_is_forgotten_under_another),
+        cmocka_unit_test(a_refused_switch_leaves_the_choice_that_was_kept),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
         cmocka_unit_test(fewer_iterations_than_ranks_are_no_trouble),
         cmocka_unit_test(what_is_refused_is_not_asked_for_over_and_over),
