@@ -186,8 +186,10 @@ typedef struct kl_cores {
 typedef struct kl_short {
     kl_cores cores;
     kl_slices slices;
-    double seen_s;  /* last time at which the conditions for trials held; 0: never */
-    uint64_t depth; /* with KL_CHOICE_DEEP, number of sweeps that one exchange serves */
+    double seen_s;   /* last time at which the conditions for trials held; 0: never */
+    kl_tried waited; /* rounds with equal shares under a load that did not count yet */
+    bool loaded;     /* true: there was such a load in the last round */
+    uint64_t depth;  /* with KL_CHOICE_DEEP, number of sweeps that one exchange serves */
     /* placed: the choice whose shares the rows have; before: the same, before the last move; KL_CHOICES: the
      * rows have no choice's shares */
     int placed, before;

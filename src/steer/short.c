@@ -14,6 +14,8 @@ static const double SAME_PART = 0.08;
  * ranks on shared cores get no rows. */
 static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
+/* equal shares need no trial if this number of rounds was measured with them just before the trials */
+enum { LEAST_WAITED = 3 };
 static const double CALM_S =
     1; /* if no core was shared for this number of seconds, the load is not expected to come again */
 
@@ -122,7 +124,11 @@ static void count_round(kl_steer *s, double took_s) {
                        o->now_s)) {
         kl_cores_store(&t->cores, o->options.ranks);
         s->is_barred = false; /* a rank may have memory now */
+        if (!c->holds && t->waited.rounds >= LEAST_WAITED)
+            kl_slices_know_equal(c, &t->waited);
     }
+    t->waited = (kl_tried){0};
+    t->loaded = false;
 }
 
 /* Propose the present kind of shares, which is in o->spare. */
@@ -164,15 +170,30 @@ void kl_short_refused(kl_short *t) {
 /* Return whether a load began so recently that trials may take longer than the load, or ended so recently
  * that it may come again. Meanwhile rows do not follow the speeds, because in such short sweeps speeds do
  * not show which shares are best. But rows that trials have moved may move back. */
-static bool is_passing(kl_short *t, const kl_outlook *o, double now_s) {
+static bool is_passing(kl_short *t, const kl_outlook *o, bool loaded, double now_s) {
     const kl_slices *c = &t->slices;
-    if (kl_slices_apply(c, o->options.ranks, t->cores.seen, now_s, o->options.quantum_s)) {
+    if (loaded) {
         t->seen_s = o->now_s;
         return true;
     }
     bool lately = t->seen_s > 0 && o->now_s - t->seen_s < CALM_S;
     return lately && c->held == KL_CHOICE_EQUAL && kl_slices_short(now_s, o->options.quantum_s) &&
            kl_volume(o, o->equal) == 0;
+}
+
+/* Measure equal shares while a load does not count yet. The load may have begun within the first round, so
+ * this round does not count. */
+static void measure_equal(kl_short *t, const kl_outlook *o, bool loaded, double took_s) {
+    if (!loaded || kl_volume(o, o->equal) > 0) {
+        t->waited = (kl_tried){0};
+        t->loaded = loaded;
+    } else if (!t->loaded) {
+        t->loaded = true;
+    } else {
+        t->waited.rounds++;
+        t->waited.executions += o->sweeps;
+        t->waited.elapsed_s += took_s;
+    }
 }
 
 static void wait_for_load(kl_steer *s, double now_s, kl_steer_plan *plan) {
@@ -210,7 +231,9 @@ kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, 
     }
     kl_slices_leave(&t->slices);
     t->placed = KL_CHOICES;
-    if (!s->trial.proof.tries && is_passing(t, o, now_s)) {
+    bool loaded = kl_slices_apply(&t->slices, o->options.ranks, t->cores.seen, now_s, o->options.quantum_s);
+    measure_equal(t, o, loaded, took_s);
+    if (!s->trial.proof.tries && is_passing(t, o, loaded, now_s)) {
         *tries = true;
         wait_for_load(s, now_s, plan);
     }

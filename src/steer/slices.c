@@ -147,6 +147,11 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
+void kl_slices_know_equal(kl_slices *s, const kl_tried *equal) {
+    s->tried[KL_CHOICE_EQUAL] = *equal;
+    next_try(s);
+}
+
 static void switch_to(kl_slices *s, int choice) {
     s->choice = s->held = choice;
     s->switched = s->rounds;
@@ -243,10 +248,17 @@ double kl_slices_sweep_s(const kl_slices *s, int choice) {
     return known_s < HUGE_VAL ? known_s : 0;
 }
 
-static const char *const choice_names[KL_CHOICES] = {"equal shares", "shares in proportion",
-                                                     "less on shared cores", "nothing on shared cores",
-                                                     "halos of several sweeps at once"};
-static const char *const short_names[KL_CHOICES] = {"equal", "in proportion", "less", "nothing", "halos"};
+static const char *const choice_names[KL_CHOICES] = {
+    [KL_CHOICE_EQUAL] = "equal shares",
+    [KL_CHOICE_OUT] = "nothing on shared cores",
+    [KL_CHOICE_PROPORTION] = "shares in proportion",
+    [KL_CHOICE_LESS] = "less on shared cores",
+    [KL_CHOICE_DEEP] = "halos of several sweeps at once",
+};
+static const char *const short_names[KL_CHOICES] = {
+    [KL_CHOICE_EQUAL] = "equal", [KL_CHOICE_OUT] = "nothing", [KL_CHOICE_PROPORTION] = "in proportion",
+    [KL_CHOICE_LESS] = "less",   [KL_CHOICE_DEEP] = "halos",
+};
 
 void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char reason[KL_REASON_BYTES]) {
     const char *name = choice_names[s->choice], *before = "; tried: ";

@@ -5,14 +5,19 @@
 
 #include "steer/steer.h"
 
-typedef enum kl_choice {
-    KL_CHOICE_EQUAL,      /* choice: equal shares */
-    KL_CHOICE_PROPORTION, /* choice: shares in proportion to each rank's part of its core */
-    /* choice: fewer iterations for ranks on shared cores, so that these ranks run at once when they wake */
-    KL_CHOICE_LESS,
-    KL_CHOICE_OUT,  /* choice: no iterations for ranks on shared cores */
-    KL_CHOICE_DEEP, /* choice: shares in proportion, and ghost rows for several sweeps in one exchange */
-    KL_CHOICES
+typedef enum kl_choice {                  /* in the order in which they are tried */
+                         KL_CHOICE_EQUAL, /* choice: equal shares */
+                         /* choice: no iterations for ranks on shared cores; if this is much better, the next
+                            trials are short */
+                         KL_CHOICE_OUT,
+                         KL_CHOICE_PROPORTION, /* choice: shares in proportion to each rank's part of its core
+                                                */
+                         /* choice: fewer iterations for ranks on shared cores, so that these ranks run at
+                            once when they wake */
+                         KL_CHOICE_LESS,
+                         KL_CHOICE_DEEP, /* choice: shares in proportion, and ghost rows for several sweeps in
+                                            one exchange */
+                         KL_CHOICES
 } kl_choice;
 
 typedef struct kl_tried {
@@ -59,6 +64,9 @@ uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, 
  * then the last best choice is kept. Return whether a new series of trials begins, or would begin if
  * there were time. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
+/* In a series of trials that has just begun, use an earlier measurement of equal shares instead of a trial.
+ */
+void kl_slices_know_equal(kl_slices *slices, const kl_tried *equal);
 /* Store that the present choice cannot be used or is not worth trying, and try the next one. */
 void kl_slices_refuse(kl_slices *slices);
 /* Store that the choice that is kept cannot be used, and keep the choice `placed` instead, whose shares the

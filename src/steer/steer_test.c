@@ -677,8 +677,10 @@ static void the_best_for_short_executions_is_in_force(void **state) {
     /* 1.36 ms: nearly the least time that the speeds allow */
     check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0, false}, true, false);
     check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0, false}, true, true);
-    /* if the move to other shares is refused, shares stay equal; deep halos need no move */
-    check_short(&(short_world){2.4e-3, 1.9e-3, 2.05e-3, 1, false}, false, true);
+    /* all rows on the first rank are refused, but shares in proportion are not */
+    check_short(&(short_world){2.4e-3, 1.9e-3, 2.05e-3, 1, false}, true, false);
+    /* if both are refused, shares stay equal; deep halos need no move */
+    check_short(&(short_world){2.4e-3, 1.9e-3, 2.05e-3, 2, false}, false, true);
     check_short(&(short_world){2.4e-3, 1.9e-3, 2.05e-3, 1000, false}, false, true);
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000, false}, false, false); /* every move is refused */
 }
@@ -784,6 +786,21 @@ static void all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer(
     for (int round = 1; round < 60; round++)
         cores_round(&w, rows_of(&w, 0) == 1000 ? 1.5e-3 : 2e-3);
     assert_int_equal(rows_of(&w, 0), 1000);
+    kl_steer_free(w.steer);
+}
+
+/* Check that equal shares, which were measured until the load counted, are not tried in the first series. */
+static void equal_shares_need_no_trial_after_a_wait(void **state) {
+    (void)state;
+    cores_world w = cores_world_of(2, 1e-4);
+    bool tried = false;
+    for (int round = 1; round < 60; round++) {
+        cores_round(&w, rows_of(&w, 0) == 1000 ? 4e-4 : 2e-3);
+        assert_null(strstr(w.plan.judgement.reason, "trying equal shares"));
+        tried |= strstr(w.plan.judgement.reason, "trying nothing") != NULL;
+    }
+    assert_true(tried);
+    assert_non_null(strstr(w.plan.judgement.reason, "equal 2 ms"));
     kl_steer_free(w.steer);
 }
 
@@ -1022,6 +1039,7 @@ int main(void) {
         cmocka_unit_test(what_forecasts_do_not_see_is_measured),
         cmocka_unit_test(all_rows_stay_while_a_free_core_is_disturbed),
         cmocka_unit_test(all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer),
+        cmocka_unit_test(equal_shares_need_no_trial_after_a_wait),
         cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
         cmocka_unit_test(a_refusal_under_one_load_is_forgotten_under_another),
         cmocka_unit_test(a_refused_switch_leaves_the_choice_that_was_kept),
