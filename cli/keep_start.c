@@ -67,7 +67,19 @@ static void take_srun(kl_keep_start *s, kl_launcher needed) {
         s->mpi = needed == KL_LAUNCH_OPENMPI ? "pmix" : needed == KL_LAUNCH_MPICH ? "pmi2" : NULL;
 }
 
+/* Check that the program exists, unless it runs on other hosts, which may have other files. */
+static kilter_status check_program(const kl_keep_start *s, bool in_slurm, kilter_error *error) {
+    const char *program = s->options->program[0];
+    char *file = in_slurm || s->options->hosts ? NULL : kl_find_program(program);
+    bool exists = in_slurm || s->options->hosts || file;
+    free(file);
+    return exists ? KILTER_OK : kl_fail(error, KILTER_ERR_USAGE, "there is no program '%s'", program);
+}
+
 kilter_status kl_keep_start_open(kl_keep_start *s, bool in_slurm, kilter_error *error) {
+    kilter_status status = check_program(s, in_slurm, error);
+    if (status != KILTER_OK)
+        return status;
     const char *wanted = s->options->launcher ? s->options->launcher : "auto";
     kl_launcher needed = kl_launcher_of_file(s->options->program[0]);
     if (strcmp(wanted, "own") == 0)

@@ -352,7 +352,8 @@ static void children(outside *o, CXCursor node, size_t first, bool alone) {
     free(parts.at);
 }
 
-/* The header of a loop is computed each time, so it must not touch distributed arrays. */
+/* Refuse the header of a loop around a marked loop if the header reads or writes memory. All ranks compute
+ * the header again and again, and a rank has only a part of a distributed array. */
 static void header(outside *o, CXCursor node, size_t from, size_t to) {
     kc_children parts = kc_children_of(node);
     for (size_t i = from; i < to && i < parts.count; i++) {

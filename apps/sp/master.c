@@ -380,7 +380,8 @@ static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
 
 /* ---- judging a candidate whose cuts have arrived ---- */
 
-/* Make the candidate the new incumbent. Return whether costs still fall at the largest trust region. */
+/* Make the candidate the new incumbent. Return whether costs may fall further in this direction: they fell as
+ * predicted, and the step reached the bounds of the largest trust region. */
 static bool accept(sp_master *m, const candidate *c, double cost) {
     bool as_predicted = m->incumbent && cost <= c->parent - 0.5 * (c->parent - c->model);
     bool falling = as_predicted && c->at_face && c->radius >= RADIUS_MOST;
@@ -415,7 +416,7 @@ static double candidate_cost(const sp_master *m, const candidate *c) {
 }
 
 /* Make a candidate the incumbent if it costs no more than the present incumbent and reaches DECREASE of its
- * predicted decrease. Return whether costs still fall at the largest trust region. */
+ * predicted decrease. Return whether costs may fall further in this direction, as accept() does. */
 static bool judge(sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c);
     bool better = cost <= m->upper && cost <= c->parent - DECREASE * (c->parent - c->model);
@@ -568,8 +569,7 @@ static kilter_status check_moved(const sp_master *m, const candidate *ended, kil
 }
 
 /* Judge a candidate whose cuts have all arrived. `ended` has its decision and cuts. Return whether costs
- * still fall at the largest trust region.
- */
+ * may fall further in this direction, as accept() does. */
 static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
     m->flying--;

@@ -5,9 +5,9 @@
 
 #include "steer/parts.h"
 
-/* a report that differs by no more than SAME_PART counts at once, because a part changes a little all the
+/* a report that differs by no more than NOISE counts at once, because a part changes a little all the
  * time */
-static const double SAME_PART = 0.1;
+static const double NOISE = 0.1;
 /* a report that the core is free counts at once; the core is free if the rank gets at least this part */
 static const double FREE_PART = 0.95;
 /* any other report counts after parts that differ were reported for this number of seconds */
@@ -21,7 +21,7 @@ void kl_cores_init(kl_cores *c, uint32_t ranks) {
 }
 
 static void learn_one(kl_cores *c, uint32_t r, double step_s) {
-    bool differs = fabs(c->seen[r] - c->part[r]) > SAME_PART && c->seen[r] < FREE_PART;
+    bool differs = fabs(c->seen[r] - c->part[r]) > NOISE && c->seen[r] < FREE_PART;
     c->differs_s[r] = differs ? c->differs_s[r] + step_s : 0;
     if (!differs || c->differs_s[r] >= LASTING_S)
         c->part[r] = c->seen[r];

@@ -92,10 +92,9 @@ static kilter_status look_at_choice(kl_steer *s, double now_s, bool *useful) {
     kl_short *t = &s->trying;
     const kl_slices *c = &t->slices;
     kilter_status status = place_of_choice(t, o, c->choice, now_s, o->spare);
+    bool new = c->choice != KL_CHOICE_EQUAL && c->choice != t->placed &&kl_slices_sweep_s(c, c->choice) == 0;
     *useful = status == KILTER_OK && (c->choice != KL_CHOICE_DEEP || deepen(s)) &&
-              (c->choice == t->placed || c->choice == KL_CHOICE_EQUAL || !needs_refused(s, o->spare)) &&
-              (c->choice == t->placed || c->choice == KL_CHOICE_EQUAL ||
-               kl_slices_sweep_s(c, c->choice) > 0 || may_be_better(s));
+              (c->choice == t->placed || !needs_refused(s, o->spare)) && (!new || may_be_better(s));
     return status;
 }
 

@@ -843,6 +843,28 @@ static void a_refusal_under_one_load_is_forgotten_under_another(void **state) {
     }
 }
 
+/* Moves are refused at random, and cores and sweeps change at random. Check that each series of trials
+ * ends. */
+static void trials_end_whatever_is_refused(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 300; seed++) {
+        cores_world w = cores_world_of(2 + (uint32_t)(seed % 3), 1e-4);
+        int trying = 0;
+        for (uint64_t round = 1; round < 600; round++) {
+            uint64_t at = seed * 1000 + round;
+            if (round % 150 == 0)
+                for (uint32_t r = 0; r < w.ranks; r++)
+                    w.share[r] = kl_mix64(at + r) % 2 ? 1 : 0.5;
+            double takes_s = 1e-3 * (1 + random_01(rows_of(&w, 0) + seed));
+            if (cores_round(&w, takes_s) && kl_mix64(at) % 2)
+                kl_steer_refuse(w.steer);
+            trying = strncmp(w.plan.judgement.reason, "trying", 6) ? 0 : trying + 1;
+            assert_true(trying < 60);
+        }
+        kl_steer_free(w.steer);
+    }
+}
+
 /* The choice that is kept becomes slow, and the move to a better one is refused. Check that the first one
  * stays, and that its rows stay. */
 static void a_refused_switch_leaves_the_choice_that_was_kept(void **state) {
@@ -1042,6 +1064,7 @@ int main(void) {
         cmocka_unit_test(equal_shares_need_no_trial_after_a_wait),
         cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
         cmocka_unit_test(a_refusal_under_one_load_is_forgotten_under_another),
+        cmocka_unit_test(trials_end_whatever_is_refused),
         cmocka_unit_test(a_refused_switch_leaves_the_choice_that_was_kept),
         cmocka_unit_test(uneven_costs_and_unequal_ranks_end_in_balance),
         cmocka_unit_test(fewer_iterations_than_ranks_are_no_trouble),
