@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,8 +84,8 @@ static int work(const serving *s) {
 static void start(serving *s, uint32_t i) {
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        _exit(getppid() == parent ? work(s) : 1);
+        kl_end_with_parent(parent, SIGKILL);
+        _exit(work(s));
     }
     s->workers[i] = pid > 0 ? pid : 0;
     s->left += pid > 0;

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "sys/sys.h"
@@ -81,7 +80,7 @@ pid_t kl_run_start(char *const *words, int input, const sigset_t *signals) {
     int begun[2]; /* a pipe whose writing end closes when the child runs its program */
     if (pipe2(begun, O_CLOEXEC) != 0)
         return -1;
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child != 0) {
         /* Wait until the child runs its program, or has printed why it cannot. A signal before this moment
          * would end the child without a message. */
@@ -92,7 +91,7 @@ pid_t kl_run_start(char *const *words, int input, const sigset_t *signals) {
         close(begun[0]);
         return child;
     }
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    kl_end_with_parent(parent, SIGTERM);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, signals, NULL);
     if (input >= 0 && dup2(input, STDIN_FILENO) < 0)

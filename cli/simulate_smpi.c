@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,9 +64,7 @@ static void compose(const kl_smpi_farm *farm, const char *program, command *c) {
 static void become(const kl_smpi_farm *farm, const command *c, pid_t parent, int out, int errors) {
     static const char *const others[] = {"KILTER_WORKERS", "KILTER_LISTEN", "KILTER_JOIN", "KILTER_PROGRESS"};
     char answer_s[NUMBER_BYTES];
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
+    kl_end_with_parent(parent, SIGKILL);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         unsetenv(others[i]);
     snprintf(answer_s, sizeof answer_s, "%.9g", farm->answer_s);

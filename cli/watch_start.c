@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,10 +108,11 @@ static char **words_of(const kl_watched_program *p) {
 }
 
 /* In the child process, set the environment of the program and run it. */
-static void be_program(const kl_watched_program *p, char *const *words, const sigset_t *signals) {
+static void be_program(const kl_watched_program *p, char *const *words, pid_t parent,
+                       const sigset_t *signals) {
     const char *before = getenv("LD_PRELOAD");
     char *preload = before && *before ? kl_text("%s:%s", p->library, before) : kl_text("%s", p->library);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    kl_end_with_parent(parent, SIGTERM);
     if (preload)
         setenv("LD_PRELOAD", preload, 1);
     setenv("KILTER_WATCH_FOLDER", p->folder, 1);
@@ -146,9 +146,9 @@ kilter_status kl_watch_run(kl_watched_program *p, kilter_error *error) {
     sigprocmask(SIG_BLOCK, &mine, &before);
     p->began_s = kl_monotonic_s();
     p->began_unix_s = kl_unix_time_s();
-    pid_t child = fork();
+    pid_t parent = getpid(), child = fork();
     if (child == 0)
-        be_program(p, words, &before);
+        be_program(p, words, parent, &before);
     int why = errno, status = child > 0 ? await(child, &mine) : 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
     signal(SIGPIPE,

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -83,12 +82,11 @@ static void choose_words(const kl_agent_way *way, char *host, char *words[WORDS_
 static void become(char *const *words, int fd, pid_t parent) {
     static const char failed[] = "the command cannot be started\n";
     sigset_t none;
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    kl_end_with_parent(parent, SIGTERM);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    if (getppid() != parent || dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 ||
-        dup2(fd, STDERR_FILENO) < 0)
+    if (dup2(fd, STDIN_FILENO) < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         _exit(127);
     execvp(words[0], words);
     (void)!write(STDERR_FILENO, failed, sizeof failed - 1);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,11 +12,11 @@
 
 enum { CAPTURE_MOST = 64 << 20, NOT_KNOWN = -1 };
 
-static void be_command(char *const *words, int out) {
+static void be_command(char *const *words, pid_t parent, int out) {
     sigset_t none;
+    kl_end_with_parent(parent, SIGKILL);
     sigemptyset(&none);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
     if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
@@ -31,9 +30,10 @@ kilter_status kl_capture_start(kl_capture *c, char *const *words, double limit_s
     *c = (kl_capture){.out = -1, .code = NOT_KNOWN, .until_s = kl_monotonic_s() + limit_s};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", words[0], strerror(errno));
+    pid_t parent = getpid();
     c->pid = fork();
     if (c->pid == 0)
-        be_command(words, ends[1]);
+        be_command(words, parent, ends[1]);
     int why = errno;
     close(ends[1]);
     c->out = ends[0];

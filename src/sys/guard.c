@@ -65,10 +65,10 @@ static sigset_t guard_signals(void) {
 }
 
 /* Become the launcher. The system kills the launcher if its guard dies. */
-static void be_launcher(const kl_guard_job *job, int failed) {
+static void be_launcher(const kl_guard_job *job, pid_t parent, int failed) {
     sigset_t none;
     sigemptyset(&none);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    kl_end_with_parent(parent, SIGTERM);
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -86,9 +86,9 @@ static pid_t start_launcher(const kl_guard_job *job, int *why) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return 0;
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        be_launcher(job, ends[1]);
+        be_launcher(job, parent, ends[1]);
     close(ends[1]);
     bool failed = pid < 0 || read(ends[0], why, sizeof *why) == (ssize_t)sizeof *why;
     close(ends[0]);

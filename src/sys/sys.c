@@ -230,10 +230,14 @@ kilter_status kl_allow_threads(uint32_t threads, kilter_error *error) {
                                threads, strerror(code));
 }
 
-static void child_setup(pid_t parent) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a worker must not outlive a master that was killed */
+void kl_end_with_parent(pid_t parent, int number) {
+    prctl(PR_SET_PDEATHSIG, number);
     if (getppid() != parent)
         _exit(1);
+}
+
+static void child_setup(pid_t parent) {
+    kl_end_with_parent(parent, SIGKILL); /* a worker must not outlive a master that was killed */
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (null > STDIN_FILENO) {
         dup2(null, STDIN_FILENO);

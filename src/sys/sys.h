@@ -167,6 +167,10 @@ int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* Initialize a condition variable whose waits end at a time from kl_time_after(). */
 void kl_cond_init(pthread_cond_t *cond);
 
+/* In a child process: let the system send the signal `number` to this process when the thread that forked it
+ * ends. If the parent has ended already, end this process. Call it first, with the parent's number from
+ * before the fork. */
+void kl_end_with_parent(pid_t parent, int number);
 /* Fork a child that runs `body` and exits with its return value. The child's standard input is /dev/null.
  * Sockets marked close-on-exec are closed in the child. Call it before the process has threads. */
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error);

@@ -343,6 +343,38 @@ static char *folder_of_the_dead(void) {
     return kl_text("%s", path);
 }
 
+/* Fork a child and a grandchild, which calls kl_end_with_parent() after its parent has ended (`late`), or
+ * while it lives. Return whether the grandchild then goes on. */
+static bool goes_on_after(bool late) {
+    int ends[2];
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        pid_t parent = getpid(), grandchild = fork();
+        if (grandchild == 0) {
+            while (late && getppid() == parent)
+                sched_yield();
+            kl_end_with_parent(parent, SIGKILL);
+            _exit(write(ends[1], "x", 1) != 1);
+        }
+        if (!late)
+            waitpid(grandchild, NULL, 0);
+        _exit(0);
+    }
+    close(ends[1]);
+    bool goes_on = read(ends[0], &byte, 1) == 1;
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return goes_on;
+}
+
+static void a_child_ends_even_if_its_parent_ended_before_it_asked(void **state) {
+    (void)state;
+    assert_true(goes_on_after(false));
+    assert_false(goes_on_after(true));
+}
+
 static void folders_of_the_dead_are_swept(void **state) {
     (void)state;
     char *base, *foreign;
@@ -703,6 +735,7 @@ int main(void) {
         cmocka_unit_test(children_that_stay_are_ended),
         cmocka_unit_test(a_killed_opener_takes_supervisor_and_children_along),
         cmocka_unit_test(a_killed_supervisor_takes_its_children_along_and_is_known_to_be_gone),
+        cmocka_unit_test(a_child_ends_even_if_its_parent_ended_before_it_asked),
         cmocka_unit_test(folders_of_the_dead_are_swept),
         cmocka_unit_test(private_folders_are_private),
         cmocka_unit_test(folders_are_made_with_those_above_them),

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,9 +143,7 @@ static kilter_status raise_shield(kilter_error *error) {
     if (rank < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "KILTER_MPI_SHIELD: starting a process for rank %s: %s",
                        number, strerror(code));
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != shield)
-        _exit(1);
+    kl_end_with_parent(shield, SIGKILL);
     return KILTER_OK;
 }
 
