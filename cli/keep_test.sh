@@ -313,7 +313,7 @@ kill -9 "$(solver_pid)"
 until_so test -s keep/ended
 run killed -n 2 --stay -- 100000
 until_so says "attempt 3"
-until_so test -s keep/running
+until_so grep -q '"attempt":3,' keep/progress # until then, keep/running may have the number of an earlier guard
 guard=$(cat keep/running)
 kill -9 $pid # and now its guard, too
 until_so gone $pid
