@@ -70,10 +70,13 @@ static void take_srun(kl_keep_start *s, kl_launcher needed) {
 /* Check that the program exists, unless it runs on other hosts, which may have other files. */
 static kilter_status check_program(const kl_keep_start *s, bool in_slurm, kilter_error *error) {
     const char *program = s->options->program[0];
-    char *file = in_slurm || s->options->hosts ? NULL : kl_find_program(program);
-    bool exists = in_slurm || s->options->hosts || file;
+    if (in_slurm || s->options->hosts)
+        return KILTER_OK;
+    char *file = kl_find_program(program);
+    if (!file)
+        return kl_fail(error, KILTER_ERR_USAGE, "there is no program '%s'", program);
     free(file);
-    return exists ? KILTER_OK : kl_fail(error, KILTER_ERR_USAGE, "there is no program '%s'", program);
+    return KILTER_OK;
 }
 
 kilter_status kl_keep_start_open(kl_keep_start *s, bool in_slurm, kilter_error *error) {

@@ -110,9 +110,9 @@ static char **words_of(const kl_watched_program *p) {
 /* In the child process, set the environment of the program and run it. */
 static void be_program(const kl_watched_program *p, char *const *words, pid_t parent,
                        const sigset_t *signals) {
+    kl_end_with_parent(parent, SIGTERM);
     const char *before = getenv("LD_PRELOAD");
     char *preload = before && *before ? kl_text("%s:%s", p->library, before) : kl_text("%s", p->library);
-    kl_end_with_parent(parent, SIGTERM);
     if (preload)
         setenv("LD_PRELOAD", preload, 1);
     setenv("KILTER_WATCH_FOLDER", p->folder, 1);

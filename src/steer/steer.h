@@ -408,7 +408,8 @@ bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
  * this is not called, the move counts as refused, and the shares do not change. */
 void kl_steer_commit(kl_steer *steer);
 /* Store that a committed move was not carried out, because a rank had no memory: the shares are again those
- * before the move. No move is proposed until the wanted shares differ from the refused ones by a tenth. */
+ * before the move. No move is proposed until the wanted shares differ from the refused ones by a tenth, or
+ * trials of choices begin anew. */
 void kl_steer_refuse(kl_steer *steer);
 /* Set the present shares after only a part of a move was carried out. */
 void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
