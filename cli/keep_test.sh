@@ -43,6 +43,7 @@ expect 2 "no folder given" "$kilter" move
 expect 2 "'nowhere' is not the folder of a kept run" "$kilter" move nowhere
 expect 2 "--to: ',' is not a list of hosts" "$kilter" move --to , x.keep
 expect 2 "--checkpoint: the value is empty" "$kilter" run --keep --checkpoint '' -- true
+expect 2 "there is no program ''" "$kilter" run --keep --launcher own -- ''
 expect 2 "there is no program './nothere'" "$kilter" run --keep -- ./nothere
 expect 2 "there is no program 'no-such-program'" "$kilter" run --keep --launcher own -- no-such-program
 ls -d ./*.keep 2>/dev/null && fail "a refused command line left a keep folder"

@@ -13,6 +13,8 @@ static const double VERSION_LIMIT_S = 10;
 
 char *kl_find_program(const char *word) {
     const char *path = getenv("PATH");
+    if (!*word)
+        return NULL;
     if (strchr(word, '/') || !path)
         return access(word, F_OK) == 0 ? kl_text("%s", word) : NULL;
     for (size_t bytes; *path; path += bytes + (path[bytes] == ':')) {
