@@ -63,7 +63,7 @@ static int ten_ms(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Return a log-normal time with mean 2 ms and σ/μ = 0.8; the time depends on the index only. */
+/* Use CPU time: a log-normal time with mean 2 ms and σ/μ = 0.8, which depends only on the index. */
 static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     (void)result, (void)state;
     double s2 = log(1 + 0.8 * 0.8), u = ((double)(kl_mix64(2 * task->index) >> 11) + 0.5) * 0x1p-53;
@@ -180,7 +180,7 @@ static void bench_round_trip(void) {
            1e6 * median(bare, REPEATS), 1e6 * median(farm, REPEATS), median(ratio, REPEATS));
 }
 
-/* --- b: efficiency --- */
+/* --- part b: efficiency of the policies --- */
 
 static int compete(void *arg) {
     char binding[KL_BINDING_BYTES];
@@ -237,7 +237,7 @@ static void bench_efficiency(int repeats) {
     printf("   (auto at least 0.970; mixed: log-normal, mean 2 ms, σ/μ 0.8; median of %d)\n\n", repeats);
 }
 
-/* --- c, d, e --- */
+/* --- parts c, d and e: empty tasks, records, and memory --- */
 
 static void bench_empty_tasks(void) {
     double rate[REPEATS];
@@ -342,7 +342,7 @@ static void bench_memory(void) {
            memory_in_child("ss", KILTER_BY_INDEX));
 }
 
-/* --- f: deciding --- */
+/* --- part f: the time of a decision --- */
 
 /* Simulated busy workers without a farm, to time decisions. */
 typedef struct crowd {
@@ -412,8 +412,8 @@ static void disperse(crowd *c) {
     free(c->views);
 }
 
-/* Let one worker report and get its next chunk, while the work that is left stays constant. Add the
- * time of the decision to *decide_s, and that of updating the workers to *keep_s. */
+/* Let one worker report and get its next chunk. The number of tasks that are left does not change. Add the
+ * time of the decision to *decide_s, and the time of updating the data about workers to *keep_s. */
 static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     uint32_t i = c->next++ % c->workers;
     kl_worker_view *v = &c->views[i];
@@ -442,8 +442,8 @@ static double speed_of_fastest(const void *self, uint32_t n) {
     return kl_crew_fastest_speed(c->crew, n) / kl_crew_mean_rate(c->crew);
 }
 
-/* Time the choice of the number of workers after a run in which all workers took part. Each had 100 s of
- * equal tasks; starting a message takes 100 us. */
+/* Time the choice of the number of workers after a run in which all workers took part. Each worker had 100 s
+ * of equal tasks; starting a message takes 100 us. */
 static void bench_choosing(void) {
     enum { WORKERS = 1000000, CHOICES = 100 };
     crowd c;

@@ -1,11 +1,13 @@
 /* checkpoints MB SAVES FOLDER: measure what checkpoints of a loop cost, on the ranks of mpirun. Print one
  * JSON object with these members:
  *
- *   plain_s       seconds of pwrite() and fdatasync() of the same bytes, one file, each rank its part
+ *   plain_s       seconds in which the ranks write the same bytes into one file, without checkpoints
  *   written_s     seconds until a checkpoint is whole, while the program waits for it
  *   stopped_s     seconds that a checkpoint stops the sweeps
  *   per_save_s    seconds by which sweeps take longer for each checkpoint that is written beside them
- *   interval_s    Young's interval for that cost and a failure a day; overhead: cost over interval
+ *   interval_s    Young's interval between checkpoints, for a cost of the greater of stopped_s and per_save_s
+ *                 and for one failure a day
+ *   overhead      the greater of stopped_s and per_save_s, divided by interval_s
  * Each value is the median over the saves, except for per_save_s. */
 #include <fcntl.h>
 #include <kilter/loop.h>
@@ -42,8 +44,8 @@ static double median(double *values, int count) {
 
 /* --- writing the same bytes without checkpoints --- */
 
-/* Write each time into a new file and then remove the previous one, as checkpoints do. A file that is
- * removed just before frees memory, which would make only the plain write faster. */
+/* Write into a new file, and afterwards remove the previous file, as checkpoints do. If the previous file
+ * were removed first, that would free memory and make the plain write faster than a checkpoint. */
 static double write_plainly(const char *folder, const double *rows, size_t bytes) {
     static int generation;
     char path[PATH_BYTES], older[PATH_BYTES];
@@ -133,8 +135,8 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     snprintf(checkpoint, sizeof checkpoint, "%s/bench", folder);
     begin(&p, rows, checkpoint, 1e-6);
     sweep(&p, 1);                      /* touches the memory of the rows for the first time */
-    for (int n = -1; n < saves; n++) { /* the save before the first measured one allocates the memory of
-                                        * the copy */
+    for (int n = -1; n < saves; n++) { /* the first save is not measured: it allocates the memory of the
+                                        * copy */
         if (n >= 0)
             plains[n] = write_plainly(folder, own, bytes);
         uint64_t saved = summary_of(&p).saves;

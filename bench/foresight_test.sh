@@ -57,7 +57,7 @@ cp "$place/page" "$place/before"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "the page differs after its rows were kept a second time"
 
-# The page's section on large messages is made from measurements of large messages. Later the section is kept without them.
+# The page's section on large messages is made from measurements of large messages. Later, the page keeps the section without these measurements.
 {
     for way in shared sockets; do
         printf '%s\tresults, looked at\t1000000\t%s\n' "$way" "$([ $way = shared ] && printf '8\t0.01' || printf '2\t0.1')"

@@ -76,8 +76,8 @@ static void come_and_go(const forkjoin *p, const forkjoin_ground *ground, double
     }
 }
 
-/* Do the iterations of the program and print the elapsed time. Count only the needed part of the last
- * iteration: whole iterations would hide small differences between two ways. */
+/* Do the iterations of the program and print the elapsed time. Count only the fraction of the last iteration
+ * that is needed: whole iterations would hide small differences between two settings. */
 void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
     double done = 0, seen = 0, elapsed_s = 0;
     uint64_t first = 0, least = UINT64_MAX, most = 0;

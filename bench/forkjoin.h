@@ -6,8 +6,8 @@
 
 enum { FORKJOIN_POINTS = 16, FORKJOIN_CHANGES = 64 };
 
-/* Numbers of the program if a run has this number of tasks. For numbers in between, logarithms are
- * interpolated linearly. */
+/* The program's iterations and master time if a run has this number of tasks. Between two such points, the
+ * logarithms of the numbers are interpolated linearly. */
 typedef struct forkjoin_point {
     double tasks, iterations, master_s; /* tasks in a run; iterations of the program; seconds that the
                                          * master computes alone in all iterations */

@@ -1,6 +1,6 @@
-/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: print what load by other programs costs a kept run, in virtual
- * time. The keeper is Kilter's own code; hosts and program are simulated. There is a JSON object for each
- * level of load and each way to react to the load. For random pickers, the numbers are means over seeds.
+/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: print what load by other programs costs a kept run, in virtual time.
+ * The keeper is Kilter's own code; hosts and program are simulated. The output has a JSON object for each
+ * level of load and each way to react to it. For random pickers, the numbers are means over seeds.
  *
  * Four hosts have two cores each, and the run has four ranks. SWEEP_S is the time of a sweep on two idle
  * hosts. After a quarter of the sweeps, other programs arrive on the first two hosts in use: LEVEL processes
@@ -45,7 +45,7 @@ typedef struct world {
     uint64_t attempt, number;
     double done, saved;          /* sweeps */
     uint32_t place[RANKS];       /* number of the host on which each rank runs */
-    double part[LAG + 1][RANKS]; /* each rank's part of the rows, as decided 0 to LAG sweeps ago */
+    double part[LAG + 1][RANKS]; /* part[i][rank]: fraction of the rows that the rank has i sweeps from now */
     uint32_t moves;
     uint64_t seed;
     uint32_t turn;

@@ -1,4 +1,4 @@
-/* Print forecasts of room steer's models of loops, or simulate loops under round-robin scheduling.
+/* Print forecasts of the models of loops in src/steer, or simulate loops under round-robin scheduling.
  * tools/paper2 calls this program in one of four ways:
  *
  *   loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…: the model of a pipeline
@@ -7,8 +7,8 @@
  *   loopmodel barrier RANKS LOADED QUANTA PARTS…: simulate a loop with a barrier after each part of its work
  *
  * The simulations repeat figures 11 and 13 of Siegell and Steenkiste. LOADED ranks share their processor with
- * a process that always computes. The processes of a processor get a quantum in turn. The work is balanced.
- * It takes QUANTA on one processor, and messages take no time. */
+ * a process that always computes. The two processes of such a processor get a quantum in turn. The ranks'
+ * shares are balanced. All work together takes QUANTA quanta on one processor, and messages take no time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,8 +60,7 @@ static void set_scene(scene *s) {
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
 }
 
-static double has(const scene *s) { /* return the computing power that is left to the ranks, in whole
-                                     * processors */
+static double has(const scene *s) { /* return the computing power that the ranks have, in processors */
     return s->ranks - s->loaded / 2.0;
 }
 

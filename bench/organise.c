@@ -2,16 +2,16 @@
  * tables in Markdown.
  *
  * A farm does RUNS runs, the first one with a master. Before each later run the farm chooses who organises
- * it. Each run is also simulated with a master always, and with peers always.
+ * it. For comparison, each run is also simulated with a master and with peers.
  *
  * Tasks take 1 ms to 1 s. All runs have the same tasks, and hosts change their speed at the same times.
  *   --short   tasks take 10 us to 1 ms
  *   --anew    each run has other tasks of the same law, and hosts change their speed at other times
- *   --each    print a line for every platform. It begins with seed, workers, whether hosts keep their speed,
- *             and the oracle's choice. Then come for each run the seconds with the master, with peers, as
- *             chosen and at least, and the choice. It ends with platform, tasks, and the last choice's
- * reason.
- *   --table   print the tables of such lines, which come from the standard input
+ *   --each    print a line for every platform. The line begins with the seed, the number of workers, whether
+ *             hosts keep their speed, and which way would be better if they did. Five values for each run
+ *             follow: seconds with a master, with peers, as chosen, and of the bound, and the choice. At
+ *             the end come the platform, the tasks, and the reason of the last choice.
+ *   --table   read such lines from the standard input, and print their tables
  *
  * usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]
  *        organise --table */
@@ -138,8 +138,8 @@ static void as_chosen(row *r, kl_sim *sim, const kl_sim_run *run, int i) {
         kl_sim_note_peers(sim, run->tasks, r->of.auto_s[i]);
 }
 
-/* Simulate the second run with master and with peers, on hosts that keep their speeds of the run's start.
- * Return whether peers are faster. */
+/* Simulate the second run with master and with peers, on hosts whose speeds never change. Return whether
+ * peers are faster. */
 static bool oracle(const scene *s) {
     double bound_s;
     scene steady = *s;
@@ -159,7 +159,7 @@ static bool oracle(const scene *s) {
     return faster;
 }
 
-/* Let the hosts' speeds change as in another draw. */
+/* Let the hosts' speeds change as those of the platform `drawn`. */
 static void change_profiles(kl_cluster *hosts, const kl_cluster *drawn) {
     for (uint32_t i = 0; i < hosts->group_count; i++)
         hosts->groups[i].host.profile = drawn->groups[i].host.profile;
@@ -217,9 +217,11 @@ static bool mostly_peers(const row *r) {
 
 /* Sums over all platforms, from which a line of a table is computed. */
 typedef struct tally {
-    double platforms, faster, second, late, oracle, fixed, master; /* platforms: their number; the others:
-                                                                    * numbers of runs that took almost the
-                                                                    * better way's time */
+    double platforms, faster, second, late, oracle, fixed, master; /* platforms: their number; faster: number
+                                                                    * of those where peers are over 1 %
+                                                                    * faster in run 2; the others: numbers of
+                                                                    * runs that took almost the better way's
+                                                                    * time */
     double ratio, master_ratio, worst, below;
 } tally;
 

@@ -40,8 +40,9 @@ static void add(char *spec, const char *format, ...) {
     va_end(args);
 }
 
-/* Draw how a host's speed changes during a run of about ideal_s seconds. Half of the groups do not change.
- * when: NULL, or the random numbers that determine when the change begins. */
+/* Draw how a host's speed changes during a run of about ideal_s seconds. On average, half of the groups keep
+ * their speed. when: random numbers for the beginning of the change; NULL: take them from `d`, too. Return
+ * whether the speed changes. */
 static bool add_profile(dice *d, dice *when, char *hosts, double ideal_s) {
     uint32_t kind = one_of(d, 6);
     double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);

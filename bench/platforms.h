@@ -15,8 +15,8 @@ typedef struct platform {
 
 /* The ranges from which platforms and tasks are drawn. The logarithms of the drawn numbers are uniform. */
 typedef struct platform_range {
-    uint32_t most_workers;          /* the number of workers is drawn from 2 to this; 0: from up to 3
-                                     * groups of 1 to 8 workers */
+    uint32_t most_workers; /* largest number of workers; the least is 2. 0: draw up to 3 groups of 1 to 8
+                            * workers */
     double least_tasks, most_tasks; /* range of the number of tasks per worker */
     double least_s, most_s;         /* range of the mean time of a task, in seconds */
 } platform_range;

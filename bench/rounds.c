@@ -11,8 +11,8 @@
 
 enum { EACH = 1000 /* iterations */, BEFORE = 10, TIMED = 100, MOST = 200000 /* rounds */ };
 
-static const double BALANCED = 1.05; /* time of the slowest rank divided by the mean time, at most, when
-                                      * ranks count as balanced */
+static const double BALANCED = 1.05; /* ranks count as balanced if the time of the slowest rank, divided by
+                                      * its time with balanced shares, is at most this */
 
 typedef enum change { ONE_SLOW, RANDOM, HALF_SLOW } change;
 static const char *const CHANGES[] = {"one_slow", "random", "half_slow"};

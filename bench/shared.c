@@ -3,7 +3,7 @@
  *   shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]
  *
  * Each sweep updates every second row from the rows above and below; the next sweep updates the other rows.
- * An update of a row computes E elements, passing over the row's M columns as often as needed. Neighbours
+ * An update of a row computes E elements; for this, it passes over the row's M columns repeatedly. Neighbours
  * exchange whole rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has
  * the fraction F of the rows; the other ranks share the rest equally. */
 #include <kilter/loop.h>

@@ -61,8 +61,8 @@ static double draw_time(one_run *r, int kind) {
 static void note(one_run *r, double part, look seen) {
     if (r->count < LOOKS && part >= PARTS[r->count]) {
         seen.part = PARTS[r->count];
-        while (r->count < LOOKS && part >= PARTS[r->count]) /* count the state only once, even if it is the
-                                                             * first one after several of the fractions */
+        while (r->count < LOOKS && part >= PARTS[r->count]) /* if this state is the first after several of the
+                                                             * fractions, store it only for the last one */
             r->looks[r->count++] = (look){0};
         r->looks[r->count - 1] = seen;
     }
@@ -99,7 +99,7 @@ static void simulate(uint64_t number) {
     uint32_t hosts = HOSTS[(size_t)(5 * draw(&r))];
     uint64_t tasks = (uint64_t)(50 * pow(40, draw(&r))); /* 50 to 2,000 */
     int kind = (int)(6 * draw(&r));
-    bool equal = draw(&r) < 0.3; /* workers' speeds differ by up to a factor of 3 */
+    bool equal = draw(&r) < 0.3; /* if false, workers' speeds differ by up to a factor of 3 */
     for (uint32_t i = 0; i < hosts; i++)
         groups[i] = (kl_host_group){1, {.speed = equal ? 1 : pow(3, -draw(&r))}};
     kl_cluster cluster = {groups, hosts, hosts, true, {.speed = 1}, 1e-4, INFINITY, false, 0, 0};

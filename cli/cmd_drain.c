@@ -56,7 +56,7 @@ static int check(const kl_command *command, const drain_options *options) {
     return EXIT_SUCCESS;
 }
 
-/* Handle a FILE that is the folder of a kept run. With --host its ranks leave the host; with --all the
+/* Drain a kept run, if FILE is its folder. With --host, the run's ranks leave the host; with --all, the
  * program is saved and stopped. */
 static int drain_kept(const kl_command *command, const drain_options *options, bool workers) {
     const kl_control_drain *drain = &options->drain;

@@ -46,7 +46,7 @@ static int by_fitness(const void *left, const void *right) {
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* A host that did not answer has no factors. */
+/* Return what to print about a host. The factors of its fitness are NAN if it did not answer. */
 static shown shown_host(const view *v, size_t i) {
     const kl_fit *fit = &v->fits[i];
     const kl_reading *r = kl_hosts_reading(v->hosts, i);

@@ -175,8 +175,8 @@ static const kl_option rows[] = {
      KL_OPTION_SWITCH, AT(resume_anyway), .needs = "resume"},
 };
 
-/* Take the record of --resume from the environment if the option is not given. Commands must not inherit it,
- * because another kilter map among them cannot use the same record. */
+/* Take the record of --resume from the environment if the option is not given. Remove the variable, because
+ * commands must not inherit it: a kilter map among them cannot use the same record. */
 static void take_environment(kl_map_request *q) {
     const char *resume = getenv("KILTER_RESUME");
     unsetenv("KILTER_RESUME"); /* the text of the variable stays valid */
@@ -184,7 +184,7 @@ static void take_environment(kl_map_request *q) {
         q->resume = resume;
 }
 
-/* Run the commands, no more at once than there are. Return the exit code. */
+/* Run the commands. Use no more slots than there are commands. Return the exit code. */
 static int run_commands(kl_map_request *q) {
     uint64_t commands = kl_map_combinations(q->sources, q->source_count);
     if (commands == UINT64_MAX) {

@@ -50,8 +50,8 @@ static bool is_old(const request *r, const kl_record_list *list, size_t i) {
 
 /* --- deleting --- */
 
-/* Return why the open file must not be deleted: the file was replaced or belongs to another user. NULL: it
- * may be deleted. */
+/* Return why the open file must not be deleted: it was written or replaced meanwhile, or belongs to another
+ * user. NULL: it may be deleted. */
 static const char *why_not_that_one(const kl_record_file *file, int fd) {
     struct stat opened, named;
     struct timespec written;
@@ -63,8 +63,8 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     return opened.st_uid != geteuid() ? "the record is another user's" : NULL;
 }
 
-/* Delete a record and its SQLite log. The log goes first: left alone, it would later be used for a new
- * record of that name. */
+/* Delete a record and its SQLite log. Delete the log first. A log without its record would later be applied
+ * to a new record of the same name. */
 static int delete_files(const kl_record_file *file) {
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", file->path, *ending);
@@ -88,7 +88,8 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
     t->failed++;
 }
 
-/* Delete a record. Hold its writer's lock meanwhile, so that no program begins to write the record. */
+/* Delete a record. Meanwhile hold the lock that a writer of the record needs, so that no program begins to
+ * write it. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
     const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
                       : errno == EAGAIN  ? "a program is writing the record"

@@ -253,8 +253,8 @@ static bool any_left(const run_options *options) {
     return false;
 }
 
-/* Do not wait for other child processes: they are commands of Slurm, and the code that started them waits
- * for them. */
+/* Note which of the master and the hosts have ended. Other child processes are commands of Slurm; the code
+ * that started these commands waits for them. */
 static void reap(run_state *r) {
     const run_options *options = r->options;
     int status;
@@ -280,7 +280,7 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
     while (r->master > 0) {
         siginfo_t info;
         int signal = r->grow ? sigtimedwait(awaited, &info, &tick) : sigwaitinfo(awaited, &info);
-        /* when the terminal sends this signal, the master gets it, too */
+        /* a signal from the terminal reaches the master directly */
         bool from_terminal = signal == SIGINT && info.si_code == SI_KERNEL;
         if (signal != SIGCHLD && signal > 0 && !from_terminal)
             kill(r->master, signal);
@@ -337,7 +337,8 @@ static kilter_status run_all(run_state *r, const sigset_t *awaited, const sigset
     return status;
 }
 
-/* Set the variable with the control socket's name only for the master: Slurm's jobs would inherit it. */
+/* Set the variable KILTER_RUN to the control socket's name only while the master starts. Otherwise Slurm's
+ * jobs would inherit it. */
 static kilter_status run_and_grow(run_state *r, const sigset_t *awaited, const sigset_t *before,
                                   kilter_error *error) {
     const kl_keep_options *keep = &r->options->keep;

@@ -216,7 +216,7 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
     return kl_events_run(&farm, results, error);
 }
 
-/* Write the cluster into a file in memory, which the simulation program can open by name. Nothing is left if
+/* Write the cluster into a file in memory, which the simulation program can open by name. No file is left if
  * the process is killed. */
 static kilter_status write_in_memory(const kl_cluster *cluster,
                                      kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),

@@ -18,12 +18,12 @@ for worker in x 1x '' ' 1' -- +1 1.5 4294967296 99999999999999999999; do
 done
 expect 2 "at most 64 workers at a time" "$kilter" drain a.kilter $(seq 0 64)
 
-# --- files
+# --- missing and invalid records
 expect 2 "draining the run of 'missing.kilter': No such file" "$kilter" drain missing.kilter 0
 echo "not a record" >text.kilter
 expect 2 "not a run record" "$kilter" drain text.kilter 0
 
-# --- a refused request changes nothing; meanwhile a task that does not end keeps the workers busy
+# --- a refused request changes nothing; the file local.stop.hold keeps the workers busy meanwhile
 : >"$place/local.stop.hold"
 start local --workers 3
 until_so shows "^workers  *3 at work, 0 resting; all"
@@ -36,7 +36,7 @@ expect 2 "no other worker would stay" "$kilter" drain "$record" 2 1 0
 expect 2 "no other worker would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
-# --- drain one of three workers: kilter tune shows the worker as leaving until its task ends, and then no more
+# --- drain one of three workers: kilter tune shows this worker as leaving until its task ends, and then shows two workers
 "$kilter" drain "$record" 1 >out || fail "kilter drain could not release worker 1"
 grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "kilter drain prints an unexpected answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "kilter tune does not count the released worker as leaving: $("$kilter" tune --once "$record")"
@@ -72,7 +72,7 @@ else
     echo "sqlite3 is not installed: the record was not checked"
 fi
 
-# --- all workers of a farm leave that no other worker can join: the run fails with a message
+# --- all workers leave, and no other worker can join the farm: the run fails with a message
 start everybody --workers 2
 until_so shows "^workers  *2 at work"
 "$kilter" drain --all "$record" | grep -q "^2 workers leave when .*; nobody stays: .* cannot be finished$" || fail "--all"
@@ -81,7 +81,7 @@ wait $pid || got=$?
 [ $got = 1 ] || fail "a farm without workers ends with exit code $got"
 grep -q "no worker is left" farm.err || fail "a farm without workers prints: $(cat farm.err)"
 
-# --- all workers of a farm leave that others can join: the run waits for new workers
+# --- all workers leave, but others can join the farm: the run waits for new workers
 port() { sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' farm.err; }
 join() {
     "$farm" "$stop" --join "$(port)" 2>join.err &
@@ -114,7 +114,7 @@ until_so shows "^workers  *1 at work, 0 resting; all"
 : >"$stop"
 wait $pid || fail "the farm with threads failed: $(cat farm.err)"
 
-# --- others
+# --- another user may not drain the farm
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     start foreign --workers 2
     chmod 0755 "$place"

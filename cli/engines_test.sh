@@ -1,10 +1,10 @@
 #!/bin/sh
 # Check that the mean times of the two engines of kilter simulate agree. A single chunk can change a run's time, so the full test takes the means of
-# more runs than the quick one. The policy ss over a slow link differs most. In SimGrid two messages of a worker share the link, but TCP and the
-# engine "events" send one after the other. usage: engines_test.sh KILTER
+# more runs than the quick one. The times differ most for the policy ss over a slow link. In SimGrid two messages of a worker share the link, but TCP
+# and the engine "events" send one message after the other. usage: engines_test.sh KILTER
 set -eu
 kilter=$1
-runs=3 most=0.03 # of the elapsed time
+runs=3 most=0.03 # most: greatest difference, as a fraction of the elapsed time
 [ "${KILTER_TESTS:-}" != full ] || { runs=30; most=0.02; }
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT

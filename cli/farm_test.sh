@@ -14,7 +14,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-end_jobs() { # lists of processes that the replaced commands of Slurm started: a job outlives the command that submitted it
+end_jobs() { # end the test's processes, and the jobs that the replaced commands of Slurm started: a job outlives the command that submitted it
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     for file in "$place"/jobs/*/pid; do
         [ ! -s "$file" ] || kill -KILL -- "-$(cat "$file")" 2>/dev/null || :
@@ -32,7 +32,7 @@ until_so() {
     done
 }
 
-left_nothing() { # succeed if the master has removed all files that it made for workers or tools; files of a killed process with the thread sanitizer do not count
+left_nothing() { # succeed if the master has removed all files that it made for workers or tools; files that the thread sanitizer leaves in a killed process do not count
     ! ls -A "$TMPDIR" | grep -v '^tsan\.' >&2
 }
 

@@ -117,7 +117,8 @@ static void attach(kl_grow *g) {
         g->tuner = NULL;
 }
 
-/* Note that the farm has ended, so no task is left. The same program may open another farm later. */
+/* Read the state of the farm. If the farm has ended, no task is left. The same program may open another farm
+ * later. */
 static void look_at_farm(kl_grow *g) {
     double now_s = kl_monotonic_s();
     if (now_s - g->looked_s < FARM_LOOK_S)
@@ -311,7 +312,8 @@ static void cancel_all(kl_grow *g) {
     note_jobs(g);
 }
 
-/* If the farm ended well, do not cancel its jobs: the workers leave by themselves. */
+/* Wait for the workers of a farm that ended well. Do not cancel its jobs, because the workers leave by
+ * themselves. */
 static void wait_for_workers(kl_grow *g) {
     kl_growth_farm ended = {.known = true};
     const struct timespec tick = kl_timespec(FARM_LOOK_S / 4);

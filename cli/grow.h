@@ -37,8 +37,8 @@ kilter_status kl_grow_open(const kl_grow_options *options, kl_grow **grow, kilte
 /* Read the state of the farm and the queue, and start or end workers if needed. Call this several times a
  * second. Return false if the farm has no worker and will get none. */
 bool kl_grow_look(kl_grow *grow);
-/* Free everything. Jobs of a farm that ended well end by themselves; cancel the jobs of a farm that did
- * not. NULL does nothing. */
+/* Free everything. Jobs of a farm that ended well end by themselves; otherwise cancel the jobs. NULL does
+ * nothing. */
 void kl_grow_close(kl_grow *grow, bool ended_well);
 
 /* --- grow_slurm.c --- */
@@ -63,8 +63,8 @@ kilter_status kl_grow_slurm_write(const kl_grow_slurm *slurm, const kl_grow_opti
 kilter_status kl_grow_slurm_submit(const kl_grow_slurm *slurm, const kl_growth *growth,
                                    char id[KL_GROWTH_ID_BYTES], kilter_error *error);
 void kl_grow_slurm_cancel(const char *ids, bool gently); /* ids: job numbers, separated by blanks */
-/* Ask squeue about all jobs of the farm, without waiting for the answer. true: *answer is a new answer; ""
- * if the queue has no such job. */
+/* Ask squeue about all jobs of the farm, without waiting for the answer. true: *answer is a new answer; it is
+ * "" if the queue has no job of the farm. */
 bool kl_grow_slurm_ask(kl_grow_slurm *slurm, const kl_growth *growth, const char **answer);
 /* Return the state of a job in an answer of squeue; `nodes` receives the names of its nodes. A job that is
  * not in the answer has ended. */
@@ -85,7 +85,7 @@ kilter_status kl_grow_hosts_start(kl_grow_hosts *hosts, const kl_growth *growth,
                                   kilter_error *error);
 void kl_grow_hosts_end(kl_grow_hosts *hosts, const char *id); /* let the workers of this host leave */
 kl_growth_state kl_grow_hosts_state(kl_grow_hosts *hosts, const char *id);
-/* Return whether to wait for workers any longer. useful: the farm has workers, or a host is fit. */
+/* Return whether to go on waiting for workers. useful: the farm has workers, or a host is fit. */
 bool kl_grow_hosts_waits(kl_grow_hosts *hosts, bool useful);
 void kl_grow_hosts_close(kl_grow_hosts *hosts); /* End all workers that run on the hosts. NULL does
                                                  * nothing. */

@@ -243,8 +243,8 @@ kilter_status kl_grow_hosts_start(kl_grow_hosts *h, const kl_growth *g, char id[
     return status;
 }
 
-/* Let the workers of a host finish their tasks and leave: the host's shell ends them when its input is
- * closed. */
+/* Let the workers of a host finish their tasks and leave. When the input of the host's shell is closed, the
+ * shell tells the workers to leave. */
 void kl_grow_hosts_end(kl_grow_hosts *h, const char *id) {
     place *p = place_of(h, id);
     if (!p || p->run.input < 0)

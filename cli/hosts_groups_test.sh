@@ -55,7 +55,7 @@ for one in "$group" "$group/idle" "$group/quota" "$group/loaded"; do
     echo $most >"$one/$weight"
 done
 
-# --- start the load of one group, and write a replacement for ssh that enters the group named like the host
+# --- start the load of one group, and write a replacement for ssh that enters the group with the name of the host
 cores=($(taskset -cp $$ | sed 's/.*: //; s/[,-]/ /g'))
 cat >enter <<SCRIPT
 #!/bin/sh
@@ -69,7 +69,7 @@ chmod +x enter
 for _ in 1 2; do
     "$place/enter" loaded 'i=0; while [ $i -lt 100000000 ]; do i=$((i + 1)); done' &
     children+=($!)
-    disown $! # so that the shell says nothing of its end
+    disown $! # so that the shell prints no message about its end
 done
 printf 'quota\nloaded\nidle\n' >list
 

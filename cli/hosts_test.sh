@@ -9,7 +9,7 @@ trap '[ -z "$watcher" ] || kill -9 $watcher 2>/dev/null || :; rm -rf "$place"' E
 cd "$place"
 . "$here/outside_test.sh"
 unset SLURM_JOB_NODELIST SLURM_JOB_CPUS_PER_NODE
-export SSH_CONNECTION="127.0.0.1 1 127.0.0.1 2" # agents listen on the loopback interface alone
+export SSH_CONNECTION="127.0.0.1 1 127.0.0.1 2" # with this address, agents listen only on the loopback interface
 
 # --- refused command lines
 expect 2 "unknown option '--frob'" "$kilter" hosts --frob

@@ -25,14 +25,15 @@ typedef struct kept {
     kl_keep_record record;
     struct timespec reported; /* when the program wrote its last report */
     ino_t report_file;        /* inode of the file with the program's last report; 0: no report yet */
-    double limit_s;           /* time limit of the present job, as last told to the keeper */
-    double refreshed_s;       /* when the keep folder was last read as a whole */
-    off_t shown;              /* number of bytes of the job's output that were printed here */
+    double limit_s;     /* time at which the present job reaches its limit, as last told to the keeper; 0: not
+                         * known */
+    double refreshed_s; /* when refresh() last checked the keep folder */
+    off_t shown;        /* number of bytes of the job's output that were printed here */
     kl_keeper_action end;
     bool over, stores;
     bool heard;         /* true: the program has reported since the keep folder was last checked */
     bool deaf;          /* true: the keep folder cannot be written, so the program cannot report */
-    bool unstored;      /* true: the state could not be written, and this was said */
+    bool unstored;      /* true: the state could not be written, and a message was printed */
     uint64_t asked;     /* number of the last request to the program */
     bool unasked;       /* true: the last request to the program could not be written yet */
     bool knows_hosts;   /* true: all hosts were measured once, so requests to move can be judged */
@@ -66,8 +67,8 @@ static void store(kept *k) {
     kl_buffer_free(&text);
 }
 
-/* Continue with an attempt that the state file calls running. If it ended while there was no keeper, the
- * folder has its end; otherwise its job is in the queue. */
+/* Continue the run from the state file, which an earlier keeper wrote. Its attempt may still run, or wait in
+ * Slurm's queue. If it ended while there was no keeper, the keep folder tells how. */
 static kilter_status go_on(kept *k, const kl_buffer *text, kilter_error *error) {
     kl_keep_state s = kl_keep_state_read(text);
     bool known = k->slurm ? *s.job != '\0' : kl_keep_start_alive(&k->start),
@@ -172,8 +173,8 @@ static void look_at_attempt(kept *k) {
                           : kl_keep_start_ended(&k->start, attempt, &event.end);
     if (!ended)
         return;
-    k->report_file = 0; /* an attempt that has ended wrote its last report before its end, so always read
-                         * it */
+    k->report_file = 0; /* read the report once more, because the attempt wrote its last report just before
+                         * its end */
     look_at_report(k);
     k->start.guard = 0;
     k->limit_s = 0;
@@ -200,7 +201,8 @@ static void look_at_allocation(kept *k) {
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = k->limit_s});
 }
 
-/* Check whether the program can report. If the disk is full it cannot, and its silence is no hang. */
+/* Check whether the program can report. If the disk is full, it cannot report, and its silence does not mean
+ * that it hangs. */
 static void look_at_folder(kept *k) {
     kilter_error error;
     bool deaf = !k->heard && !kl_keep_has_room(k->folder.path, &error);
@@ -211,7 +213,7 @@ static void look_at_folder(kept *k) {
     k->heard = false;
 }
 
-/* Tell the keeper whether silence of the program counts. */
+/* Tell the keeper whether silence of the program can mean that the program hangs. */
 static void look_at_silence(kept *k) {
     bool pending = k->deaf || (k->slurm && kl_keep_slurm_pending(k->slurm));
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_QUEUE, .pending = pending});
@@ -260,7 +262,7 @@ static void forget_request(const kept *k) {
     free(path);
 }
 
-/* store the state before the attempt begins, so that a later keeper looks for the attempt */
+/* Begin an attempt. Store the state before, so that a later keeper looks for the attempt. */
 static void begin(kept *k) {
     kilter_error error;
     forget_request(k);
@@ -348,10 +350,11 @@ static void refresh(kept *k) {
 static void look_around(kept *k) {
     look_at_hosts(k);
     if (runs(k))
-        look_at_report(k); /* read the program's state first: only then can an order be judged */
+        look_at_report(k); /* read the program's report before orders, because orders are judged by the
+                            * program's state */
     refresh(k);
     look_at_orders(k);
-    carry_out_all(k); /* begin an attempt that was decided first, and look for its end afterwards */
+    carry_out_all(k); /* begin an attempt that was decided on, before its end is looked for */
     if (runs(k)) {
         if (k->slurm)
             look_at_job(k);
@@ -415,7 +418,7 @@ static kilter_status open_folder(kept *k, kilter_error *error) {
     const kl_keep_options *o = k->options;
     char *folder = o->folder ? kl_text("%s", o->folder) : default_folder(o);
     const char *set = getenv("KILTER_CHECKPOINT");
-    const char *given = o->checkpoint ? o->checkpoint : set && *set ? set : NULL; /* an empty value is none */
+    const char *given = o->checkpoint ? o->checkpoint : set && *set ? set : NULL; /* "" counts as not set */
     kilter_status status = folder ? kl_keep_folder_open(folder, &k->folder, error)
                                   : kl_fail(error, KILTER_ERR_MEMORY, "--folder: memory ran out");
     free(folder);
@@ -448,7 +451,7 @@ static void open_keeper(kept *k) {
     kl_keeper_init(&k->keeper, &how);
 }
 
-/* Do not print output of the job again that an earlier keeper has printed. */
+/* Skip the output of the job that an earlier keeper has already printed. */
 static void skip_output(kept *k) {
     struct stat info;
     char *path = kl_keep_file(k->folder.path, "output");

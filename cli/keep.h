@@ -74,7 +74,7 @@ bool kl_keep_hosts_of_slurm(
     const kl_keep_hosts *hosts); /* return whether the hosts are those of the present Slurm allocation */
 void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool others, double limit_s);
 /* Return true once when all hosts have been measured; *views are the measurements, valid until the next
- * ones begin. */
+ * measurements begin. */
 bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
 /* Put hosts into the order in which the picker of the options takes them; a kl_keeper_order_fn. */
 void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
@@ -92,10 +92,10 @@ typedef struct kl_keep_start { /* attempts that are processes of this host */
     kl_launcher launcher;
     const char *command; /* path of the launcher; NULL: its usual name */
     const char *mpi;     /* srun's --mpi; NULL: Slurm's default */
-    pid_t guard;         /* process id of the guard that this keeper started; 0: it has none that lives */
+    pid_t guard;         /* process id of the guard that this keeper started; 0: no such guard is alive */
     double looked_s;     /* time when the guard's lock was last checked */
-    double gone_s;       /* time when the guard was first found dead without a reported end; 0: it is not
-                          * dead */
+    double gone_s; /* time when the guard was first found dead without a report of the attempt's end; 0: not
+                    * found dead */
 } kl_keep_start;
 
 /* Find the launcher for the program's ranks. Errors: KILTER_ERR_USAGE, KILTER_ERR_INPUT */
@@ -158,8 +158,8 @@ typedef struct kl_keep_record {
     double opened_s;
     uint64_t decisions, moves;
     double gained_s, came_s, cost_s;
-    double last_came_s, last_spent_s; /* figures of the last planned move, which is recorded again when
-                                       * more is known */
+    double last_came_s, last_spent_s; /* seconds that the last planned move saved and cost; they are recorded
+                                       * again when more is known */
     uint64_t last;
 } kl_keep_record;
 

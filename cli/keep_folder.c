@@ -51,7 +51,7 @@ kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffe
     return status;
 }
 
-/* Write as many bytes as the last report has, and some more, to a second file. */
+/* Find out whether there is room: write a second file that is somewhat larger than the last report. */
 bool kl_keep_has_room(const char *folder, kilter_error *error) {
     kl_buffer text = {0};
     char more[4096] = "", *path = kl_keep_file(folder, "room");
@@ -81,8 +81,8 @@ static kilter_status make(const char *path, char **whole, kilter_error *error) {
                   : kl_fail(error, KILTER_ERR_SYSTEM, "--folder: '%s': %s", path, strerror(errno));
 }
 
-/* Return whether a folder without the file `state` holds other programs' files, which a keeper would
- * replace. A lock and a record are no such files: a keeper that was killed early leaves them. */
+/* Return whether a folder without the file `state` holds files of other programs. A lock and a record do not
+ * count, because a keeper that was killed early leaves them. */
 static bool holds_others(const char *path) {
     DIR *folder = opendir(path);
     bool others = false;

@@ -104,7 +104,8 @@ void kl_keep_hosts_look(kl_keep_hosts *h, const kl_keeper *k, bool others, doubl
     kl_hosts_start(h->hosts);
 }
 
-/* Mark a host as stale if its measurement did not arrive in time. A stale host has fitness 0. */
+/* Make the keeper's views of the measured hosts. A host whose measurement did not arrive in time has fitness
+ * 0. */
 static bool make_views(kl_keep_hosts *h) {
     size_t count = kl_hosts_count(h->hosts);
     kl_fit *fits = calloc(count + 1, sizeof *fits);

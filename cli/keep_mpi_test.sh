@@ -26,7 +26,7 @@ printf 'localhost slots=2\n127.0.0.1 slots=2\n' >hosts
 
 run() {
     env --default-signal=INT "$kilter" run --keep --hosts hosts --ssh "$place/ssh" --mpirun "$mpirun" --folder keep \
-        -n 3 --hang 2 --stay -- "$program" >>kept.out 2>>kept.err & # shells ignore INT there
+        -n 3 --hang 2 --stay -- "$program" >>kept.out 2>>kept.err & # shells start background commands with SIGINT ignored
     pid=$!
     children="$children $pid"
 }
@@ -52,7 +52,7 @@ until_so says "attempt 4: 2 ranks on 127.0.0.1 (2), after sweep"
 until_so saved 4 "$last"
 [ "$(field ranks)" = 2 ] || fail "the run has $(field ranks) ranks"
 last=$(field saved_sweeps)
-kill -9 $pid # the keeper; the program goes on
+kill -9 $pid # kill only the keeper: the program continues
 wait $pid || :
 until_so saved 4 "$last"
 last=$(field saved_sweeps)

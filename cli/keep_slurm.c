@@ -233,7 +233,8 @@ static void put_name(kl_buffer *line, const char *option, const char *name, bool
     *first = false;
 }
 
-/* Append the hosts that the user's own options exclude: of two such options, Slurm uses only the last. */
+/* Append an option with all hosts to exclude, also those of the user's own option: of two such options, Slurm
+ * uses only the last. */
 static void put_excluded(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *line) {
     const char *excluded = text_of(&s->wanted.excluded);
     bool first = *excluded == '\0';
@@ -385,8 +386,8 @@ static void follow(kl_keep_slurm *s) {
     free(line);
 }
 
-/* The first time, kill only the steps of the job: its batch script then writes how they ended. The second
- * time, cancel the whole job. */
+/* Kill the steps of a running job; its batch script then writes how they ended. The second time, or if the
+ * job does not run yet, cancel the whole job. */
 void kl_keep_slurm_kill(kl_keep_slurm *s) {
     if (!*s->job && !s->seeks)
         return;

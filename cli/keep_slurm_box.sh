@@ -19,7 +19,7 @@ says() { grep -q -- "$1" kept.err; }
 field() { sed -n "s/.*\"$1\":\([0-9]*\)[,}].*/\1/p" keep/progress; }
 saved() { [ "$(field attempt)" = "$1" ] && [ "$(field saved_sweeps)" -gt "$2" ]; }
 nodes_of() { sed -n 's/.*"hosts":\[\([^]]*\)\].*/\1/p' keep/progress; }
-# Tell the seconds since `fault_at`, if a report is wanted.
+# Write the seconds since `fault_at` into the report, if there is one.
 fault_at=
 tell() { # WHAT
     [ -z "${REPORT-}" ] ||
@@ -29,7 +29,7 @@ run "-N 2 --ntasks-per-node=1 -t 10"
 until_so saved 1 0
 last=$(field saved_sweeps)
 
-# a rank dies: srun ends the others, and the job says so
+# a rank dies: srun ends the other ranks, and the job reports how it ended
 [ -z "${REPORT-}" ] || : >"$REPORT"
 fault_at=$(date +%s.%N)
 kill -KILL "$(field pid)"
@@ -65,19 +65,19 @@ until_so saved 4 "$last"
 tell "\`kilter drain\` takes a node away"
 ! nodes_of | grep -q "\"$node\"" || fail "the run is on the drained node"
 
-# the end
+# the program ends
 : >enough
 wait $pid || fail "the run failed"
 grep -q "^right after sweep" kept.out || fail "the result is wrong"
 until_so idle 4
 [ -n "${REPORT-}" ] || exit 0
 
-# for the report only, because Slurm's shortest limit is a minute: the time limit comes near
+# a job comes near its time limit; only for the report, because Slurm's shortest time limit is a minute
 rm -rf keep enough kept.err
 run "-N 2 --ntasks-per-node=1 -t 1"
 until_so saved 1 0
 last=0
-until saved 2 0; do # the keeper or the job's own signal has the program saved
+until saved 2 0; do # the keeper or the job's own signal makes the program save its state
     kill -0 $pid || fail "the run ended at its time limit: $(cat kept.err)"
     [ "$(field sweeps)" = "$last" ] || { last=$(field sweeps) fault_at=$(date +%s.%N); }
     sleep 0.05

@@ -190,7 +190,7 @@ kill -9 -- "-$(cat "$place/jobs/$(sed -n 's/^job //p' keep/state)/pid")"
 until_so says "the program is gone, and its exit code is not known"
 until_so says "attempt 3"
 until_so swept 20
-: >"$place/away" # the controller cannot be reached for a while: nothing follows from that
+: >"$place/away" # Slurm's controller cannot be reached for a while: the run is not affected
 reached=$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' keep/progress)
 until_so swept $((reached + 100))
 [ "$(attempts)" = 3 ] || fail "a new attempt began because the controller could not be reached: $(cat kept.err)"

@@ -194,7 +194,8 @@ bool kl_keep_start_alive(const kl_keep_start *s) {
     return alive;
 }
 
-/* Signal the guard of this keeper itself: the keep folder may have been removed. */
+/* If this keeper started the guard, signal the guard's process directly, because the keep folder may have
+ * been removed. */
 void kl_keep_start_kill(const kl_keep_start *s) {
     char *lock = s->guard > 0 ? NULL : kl_keep_file(s->folder, "running");
     if (s->guard > 0)

@@ -6,7 +6,7 @@
 
 typedef struct kl_listening {
     char *listen,
-        *join;      /* endpoint where the master listens, and the address by which other hosts reach it */
+        *join; /* listen: endpoint where the master listens; join: endpoint by which other hosts reach it */
     char *key_file; /* name of the file with the key, for the master; the file exists as long as this
                      * process */
     kl_key key;

@@ -44,9 +44,9 @@ static int help(int argc, char **argv) {
     return kl_cmd_printed();
 }
 
-/* Repair what the parent process may have broken. A closed standard descriptor is replaced by one that
- * refuses all use; otherwise an opened file would become the standard output. SIGCHLD must not be ignored,
- * or exit codes of commands would be lost. */
+/* Repair what the parent process may have broken. If a standard descriptor is closed, open one in its place
+ * that cannot be used. Otherwise a file that is opened later would become, for example, the standard output.
+ * SIGCHLD must not be ignored, or exit codes of commands would be lost. */
 static void mend_environment(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

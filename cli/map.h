@@ -32,18 +32,17 @@ typedef struct kl_map_needs { /* what a command needs; all zero: only one core *
     uint32_t resources;
 } kl_map_needs;
 
-/* Read a resource such as "gpu=2": what each command uses if `use`, else what the host has. false: the
- * text is malformed. */
+/* Read a resource such as "gpu=2". If `use`, the number is what each command uses; otherwise it is what the
+ * host has. false: the text is malformed. */
 bool kl_map_needs_read(const char *text, bool use, kl_map_needs *needs);
-/* Set *slots to the number of commands that this host can run at once. jobs: the number that the user
- * asked for, already in *slots; NULL: none. KILTER_ERR_USAGE: not even one command fits. */
+/* Set *slots to the number of commands that this host can run at once. jobs: the user's text for the number
+ * already in *slots; NULL: the user gave no number. KILTER_ERR_USAGE: not even one command fits. */
 kilter_status kl_map_needs_fit(kl_map_needs *needs, const char *jobs, uint32_t *slots, kilter_error *error);
 /* Append the environment variables that tell the commands of a slot (from 0 on) which units to use, as
  * "NAME=VALUE" with a NUL each. */
 void kl_map_needs_variables(const kl_map_needs *needs, uint32_t slot, kl_buffer *variables);
 
-/* --- map_guard.c: the table of running commands, in memory that all processes of a run on this host share
- * --- */
+/* --- map_guard.c: the table of running commands, which all processes of a run on this host share --- */
 
 enum { KL_MAP_STARTING = -1 };
 
@@ -59,14 +58,14 @@ typedef struct kl_map_guard {
     atomic_bool ending;   /* true: running commands are being ended */
     bool silent;          /* true: workers send no results of commands that were ended */
     char folder[256];     /* folder for large outputs; "": no folder */
-    int alive;            /* writing end of a pipe; the guard process acts when no process has this end
-                           * open any more */
-    pid_t pid;            /* process id of the guard process, which ends commands whose workers have died */
-    kl_map_needs needs;   /* what each command needs */
-    uint64_t disk_left;   /* bytes that outputs must leave on the disk of `folder` */
-    kl_map_halt halt;     /* when workers let no further command begin, although the master does not know
-                             yet that the run ends early; all zero: only the master decides */
-    uint64_t total;       /* number of commands, for `halt` */
+    int alive; /* writing end of a pipe; when no process has it open any more, the guard process ends all
+                * commands */
+    pid_t pid; /* process id of the guard process, which ends commands whose workers have died */
+    kl_map_needs needs; /* what each command needs */
+    uint64_t disk_left; /* bytes that outputs must leave on the disk of `folder` */
+    kl_map_halt halt; /* condition of --halt: when it is met, workers let no further command begin, before the
+                       * master knows of it; all zero: only the master ends the run early */
+    uint64_t total;   /* number of commands, for `halt` */
     atomic_ulong failed, succeeded; /* number of commands that workers saw end */
     kl_map_slot slot[];
 } kl_map_guard;
@@ -80,7 +79,7 @@ void kl_map_guard_close(kl_map_guard *guard); /* free the table; NULL does nothi
 /* Take a free slot for this worker process, and end a command that the slot's former owner left running.
  * Return the slot's number, or `slots` if no slot is free. */
 uint32_t kl_map_guard_claim(kl_map_guard *guard);
-/* Count a command that has ended. No new command begins if `halt` ends the run after it. */
+/* Count a command that has ended. No new command begins if `halt` ends the run after this command. */
 void kl_map_guard_count(kl_map_guard *guard, bool succeeded);
 /* End all running commands, with SIGTERM and later SIGKILL. No new command begins. */
 void kl_map_guard_end_all(kl_map_guard *guard);
@@ -90,8 +89,8 @@ void kl_map_guard_end_all(kl_map_guard *guard);
 typedef struct kl_map_spawner { /* values that are the same for all commands of a worker */
     const char *shell, *folder; /* shell: path of the shell; folder: for large outputs; "": no folder */
     int null;                   /* descriptor of /dev/null */
-    char **environment; /* environment of a command as NAME=VALUE; the last entries are free for its variables
-                           in number and place, and NULL */
+    char **environment;  /* environment of a command as NAME=VALUE; the last entries are `number`, `place` and
+                          * NULL */
     kl_buffer variables; /* variables that tell the command its units of resources */
     char number[40], place[40], dash_c[3];
     kl_map_guard *guard;
@@ -99,8 +98,8 @@ typedef struct kl_map_spawner { /* values that are the same for all commands of 
     kl_buffer words, line, out, err;
     char **argv;
     uint64_t argv_room;
-    char *program, *path; /* program: the name that was looked up last; path: its file; NULL: a shell must
-                           * run it */
+    char *program, *path; /* program: the name that was looked up last; path: file of this program; NULL: a
+                           * shell must run it */
 } kl_map_spawner;
 
 kilter_status kl_map_spawner_open(kl_map_spawner *s, kl_map_guard *guard, kl_map_slot *slot,
@@ -148,7 +147,7 @@ kilter_status kl_map_make_results(const char *folder, kilter_error *error);
 /* Print the outputs of a command, and remove the files that hold them. If `keep`, wait until all earlier
  * commands are printed. */
 void kl_map_print(kl_map_printer *p, const kl_map_result *result);
-/* Print the waiting results, although some earlier commands have no result. */
+/* Print the results that wait, although some earlier commands have no result. */
 void kl_map_print_rest(kl_map_printer *p);
 void kl_map_printer_free(kl_map_printer *p);
 /* Remove the files with the outputs of a command. */
@@ -159,9 +158,9 @@ void kl_map_drop_files(const kl_map_result *result);
 typedef struct kl_map_order {
     kl_map_waits waits;
     uint64_t given;        /* number of commands that were ready and were started */
-    uint64_t chain, looks; /* chain: number of commands in the longest chain that is left; looks: how often
-                            * it was asked for */
-    uint64_t *skipped;     /* commands that are not run because the last failed command came before them */
+    uint64_t chain, looks; /* chain: number of commands in the longest chain that is left, as last computed;
+                            * looks: number of calls of kl_map_order_chain() */
+    uint64_t *skipped; /* commands that are skipped because they had to wait for the last failed command */
 } kl_map_order;
 
 /* Read the file of --after, a list of commands, and use the commands as values. Errors: KILTER_ERR_INPUT,

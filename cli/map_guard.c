@@ -70,8 +70,8 @@ uint32_t kl_map_guard_claim(kl_map_guard *g) {
     return g->slots;
 }
 
-/* The guard process: wait until no process has the pipe open any more. The guard keeps no file of its
- * parent open. */
+/* The guard process: wait until no process has the pipe open for writing any more, then end all commands. The
+ * guard keeps no file of its parent open. */
 static void watch(kl_map_guard *g, int end) {
     char nothing;
     setsid();

@@ -21,10 +21,10 @@
 enum { LINE_MOST = 400, LOOK_MS = 50, UNFIT_CODE = 75, TRIES_MOST = 3, NO_HOST_CODE = 3 };
 static const double PAUSE_S = 0.25, PAUSE_MOST_S = 30, END_PATIENCE_S = 5, LIST_LOOK_S = 0.5;
 static const double WORKED_S = 5;         /* a connection counts as good after this many seconds */
-static const double SILENCE_MOST_S = 30;  /* seconds without a line from a host before the connection is
+static const double SILENCE_MOST_S = 30;  /* seconds without a line from a host, after which the connection is
                                            * ended and tried again */
-static const double SILENCE_AT_END_S = 3; /* seconds without a line from a host, at the end of the run,
-                                           * before it is not waited for */
+static const double SILENCE_AT_END_S = 3; /* seconds without a line from a host, at the end of the run, after
+                                           * which Kilter does not wait for the host */
 
 typedef struct host {
     char *name;
@@ -269,7 +269,7 @@ static bool any_left(const reaching *r) {
     return false;
 }
 
-/* Ask a host to end its workers. The ssh of a silent host is killed, because it may wait for minutes. */
+/* Ask a host to end its workers. Kill the ssh of a silent host, because this ssh may wait for minutes. */
 static void ask_to_end(host *h, double now_s) {
     h->told = true;
     h->listed = false;

@@ -264,8 +264,8 @@ static int code_of(const map_run *m, kilter_status status, const kilter_error *e
                                                             : kilter_exit("kilter map", error);
 }
 
-/* List the inputs of the first tasks: of all commands in order, or with --after of the commands that wait
- * for none. */
+/* List the inputs of the first tasks. Without --after, these are all commands in order; with --after, the
+ * commands that wait for no other command. */
 static kilter_bytes *first_tasks(map_run *m, uint64_t *count) {
     uint64_t i = 0;
     *count = m->order ? m->order->waits.ready_count : m->commands;
@@ -370,8 +370,8 @@ static kilter_status open_joblog(map_run *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Tell the workers on this host when the run ends early. They do not know whether a failed command is started
- * again, so with --retries only the master decides. */
+/* Tell the workers on this host the condition of --halt under which the run ends early. They do not know
+ * whether a failed command is started again, so with --retries only the master decides. */
 static void tell_guard(map_run *m) {
     if (!m->tries)
         m->guard->halt = m->q->halt;

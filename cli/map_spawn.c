@@ -35,11 +35,11 @@ typedef struct stream { /* the standard output or the standard error of a comman
     int file;           /* descriptor of the output's file; −1: the output is in memory */
     kl_buffer *kept;
     uint64_t bytes;
-    char name[512]; /* name of the output's file */
-    int error;      /* errno of the failed write to the output's file; 0: none failed */
-    uint64_t most;  /* most bytes of this output; 0: no limit of its own */
-    uint64_t disk_left,
-        looked_at; /* bytes to leave free on the disk; bytes written at the last check of the disk */
+    char name[512];                /* name of the output's file */
+    int error;                     /* errno of the failed write to the output's file; 0: none failed */
+    uint64_t most;                 /* most bytes of this output; 0: no limit of its own */
+    uint64_t disk_left, looked_at; /* disk_left: bytes to leave free on the disk; looked_at: value of `bytes`
+                                    * at the last check of the disk */
 } stream;
 
 /* --- moving large outputs to files --- */
@@ -295,8 +295,8 @@ static void wait_for(waiting *w, stream streams[2]) {
     }
 }
 
-/* The command was made to end, and its first process has ended. Its other processes get the same time to end
- * before they are killed. */
+/* Kilter has ended the command, and the command's first process is gone. Give its other processes the same
+ * time to end, and then kill them. */
 static void end_others(const waiting *w) {
     double until_s = fmin(w->kill_at_s, kl_monotonic_s() + TERM_PATIENCE_S);
     while (kl_signal_session(w->pid, 0) && kl_monotonic_s() < until_s)
@@ -363,7 +363,7 @@ static int run_file(kl_map_spawner *s, const char *file, double limit_s, stream 
                     kl_map_result *r) {
     waiting w = {.ended = -1, .limit_at_s = kl_monotonic_s() + limit_s, .kill_at_s = HUGE_VAL};
     atomic_store(&s->slot->command, KL_MAP_STARTING);
-    if (atomic_load(&s->guard->stopping)) { /* since the last check, the end of all commands was requested */
+    if (atomic_load(&s->guard->stopping)) { /* all commands were told to end since the last check */
         atomic_store(&s->slot->command, 0);
         r->end = KL_MAP_STOPPED;
         return 0;

@@ -86,9 +86,9 @@ grep -q 'ended after 1.* s, its time limit: trap' err || fail "$(cat err)"
 gives 0 map --timeout 1h true ::: a
 gives 1 map --timeout 0.2 'sh -c "trap \"\" TERM; echo \$\$ >deaf; while :; do sleep 1; done" & until [ -s deaf ]; do sleep 0.01; done; wait # {}' ::: a
 is_over() { ! kill -0 "$(cat "$1")"; }
-until_so is_over deaf # a process that ignores SIGTERM, after the first process of its command has ended
+until_so is_over deaf # Kilter also ends a process that ignores SIGTERM and outlives the first process of its command
 gives 1 map --timeout 0.2 'set -m; sleep 100 & echo $! >apart; sleep 100 # {}' ::: a
-until_so is_over apart # a process in a process group of its own
+until_so is_over apart # Kilter also ends a process in a process group of its own
 gives 1 map -j1 --timeout 300% 'sleep {}' ::: 0.1 0.1 0.1 100
 gives 1 map no-such-command ::: a
 gives 1 map --retries 3 'echo x >>tries; echo {}; false' ::: a
@@ -151,13 +151,13 @@ gives 2 map -k --resume changed.kilter --timeout 9 echo ::: 1 2
 grep -q 'or say --resume-anyway' err || fail "--resume with another time limit: $(cat err)"
 gives 0 map -k --resume changed.kilter --resume-anyway echo other ::: 1 3 4
 same out <(printf '%s\n' 1 2 'other 4') "--resume-anyway with another command and other values"
-gives 0 map -k --resume changed.kilter echo other ::: 1 3 4 # from now on, these are the command and its values
+gives 0 map -k --resume changed.kilter echo other ::: 1 3 4 # from now on, the record is of this command and these values
 gives 2 map -k --resume changed.kilter --resume-anyway echo other ::: 1 3
 for again in 1 2; do # KILTER_RESUME is like --resume, also for large outputs, and commands do not inherit it
     [ "$(KILTER_RESUME=$PWD/variable.kilter map 'seq 40000; echo $KILTER_RESUME # {}' ::: a | md5sum)" = "$( (seq 40000 && echo) | md5sum)" ] || fail "KILTER_RESUME: $again"
 done
 gives 1 map -k --resume added.kilter --retries 2 false ::: 1
-gives 2 map -k --resume added.kilter --retries 2 --resume-anyway false ::: 1 2 # a second start has the number of the new command
+gives 2 map -k --resume added.kilter --retries 2 --resume-anyway false ::: 1 2 # in the first run, the second start of command 1 had the task number that command 2 has now
 
 # --- commands of --after that wait for each other
 cat >list <<'TEXT'

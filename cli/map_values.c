@@ -61,8 +61,8 @@ static kilter_status cut_columns(const reading *r, kl_map_source *source) {
     return good ? KILTER_OK : no_memory(r);
 }
 
-/* Return what a backslash and a letter of Perl's regular expressions stand for. NULL: the C library reads the
- * same. inside: they are within brackets. */
+/* Translate a backslash and a letter from Perl's regular expressions to those of the C library. NULL: the C
+ * library reads them as Perl does. inside: they are within brackets. */
 static const char *stands_for(char letter, bool inside) {
     return letter == 't'             ? "\t"
            : letter == 'd'           ? inside ? "0-9" : "[0-9]"
@@ -131,8 +131,8 @@ kilter_status kl_map_read_bytes(const char *file, kl_buffer *bytes, kilter_error
     return status;
 }
 
-/* Refuse a zero byte in the values, where a value would end early. With -0, zero bytes separate the
- * values. */
+/* Refuse values that contain a zero byte, because it would cut the value short. With -0, zero bytes separate
+ * the values, so they are allowed. */
 static kilter_status check_bytes(const reading *r, const char *name, const kl_buffer *bytes) {
     const uint8_t *zero = r->q->null || bytes->size == 0 ? NULL : memchr(bytes->data, 0, bytes->size);
     uint64_t line = 1;

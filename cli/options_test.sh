@@ -34,7 +34,7 @@ done
 # --- for an option with its last letter left out or changed, the error names the right option
 for command in $commands; do
     for option in $(completed "$command"); do
-        completed "$command" | grep -qx -- "${option%?}" && continue # as --host and --hosts
+        completed "$command" | grep -qx -- "${option%?}" && continue # skip it if the shorter word is an option, too, as with --hosts and --host
         expect 2 "unknown option '${option%?}' (did you mean --" "$kilter" "$command" "${option%?}"
         expect 2 "unknown option '${option%?}_' (did you mean $option?); try 'kilter $command --help'" \
             "$kilter" "$command" "${option%?}_=1"
@@ -47,7 +47,7 @@ expect 2 "unknown option '--versoin' (did you mean --version?)" "$kilter" --vers
 expect 2 "unknown option '--zzz'; try" "$kilter" report --zzz
 expect 2 "unknown option '-j'; try" "$kilter" report -j
 
-# --- values
+# --- refused values of options
 expect 2 "--json: '2' is neither 0 nor 1" "$kilter" report --json=2
 expect 2 "--program: the value is empty" "$kilter" report --program=
 expect 2 "--engine: 'dice' is none of: smpi events" "$kilter" simulate --engine dice

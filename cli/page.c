@@ -20,7 +20,7 @@ typedef struct filling {
 /* ---- data ---- */
 
 /* Return the prediction for the run as JSON, malloc'd. NULL: the record does not allow a prediction, for
- * example because it is a loop's. */
+ * example because it is the record of a loop. */
 static char *predicted(const char *record, size_t *size) {
     kl_basis basis = {0};
     kl_prediction prediction;
@@ -45,7 +45,7 @@ static char *predicted(const char *record, size_t *size) {
     return text;
 }
 
-/* Deflate these bytes into a block of their own. The last section ends the data. */
+/* Deflate the bytes of a section into a block of their own. last: this section ends the data. */
 static void deflate_section(z_stream *z, const kl_buffer *section, bool last, kl_buffer *deflated) {
     uint8_t block[1 << 14];
     z->next_in = section->data;
@@ -58,8 +58,9 @@ static void deflate_section(z_stream *z, const kl_buffer *section, bool last, kl
     } while (z->avail_out == 0);
 }
 
-/* Deflate the sections. Each has other frequent bytes, so each gets a block with its own code. Columns are
- * nearly random, so Z_FILTERED avoids repeats of a few bytes, which would take more bits. */
+/* Deflate the sections. The sections differ in their most frequent bytes, so each section gets a block with
+ * its own code. Columns are nearly random. With Z_FILTERED, zlib does not encode short repeats, which would
+ * take more bits than the bytes themselves. */
 static void deflate_all(const kl_buffer *data, kl_buffer *deflated) {
     z_stream z = {0};
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_FILTERED) != Z_OK) {

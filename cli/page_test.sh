@@ -50,7 +50,7 @@ events() { jq -r "[.traceEvents[] | select($2)] | $3" $1.json; }
 "$kilter" report --perfetto loop.json loop.kilter
 [ "$(events loop '.ph == "C" and .name == "iterations, rank 1"' 'map(.args.iterations) | join(" ")')" = "30 30 45 45" ] || fail "a loop's shares are wrong"
 
-# tables: as SQLite reads them
+# the tables have the rows that SQLite reads from the record
 "$kilter" report --csv tables evil.kilter
 for table in run chunk decision failure worker; do
     sqlite3 evil.kilter "SELECT count(*) FROM $table" >count

@@ -8,18 +8,18 @@
 #include "kilter/predict.h"
 #include "model/model.h"
 
-/* Numbers of the model's inputs. Each input is an option, or comes from a record. */
+/* Numbers of the model's inputs, with their symbols. Each input is an option, or comes from a record. */
 enum {
-    KL_IN_WORK_S,      /* T_c */
-    KL_IN_BYTES,       /* V */
-    KL_IN_ALPHA,       /* α */
-    KL_IN_STARTUP_S,   /* m_o */
-    KL_IN_PER_BYTE_S,  /* λ */
-    KL_IN_MASTER_S,    /* l_m */
+    KL_IN_WORK_S,      /* T_c: seconds of all work on one worker of speed 1 */
+    KL_IN_BYTES,       /* V: bytes of all messages, to the workers and back */
+    KL_IN_ALPHA,       /* α: fraction of V that goes to the workers */
+    KL_IN_STARTUP_S,   /* m_o: seconds to start a message */
+    KL_IN_PER_BYTE_S,  /* λ: seconds for each byte of a message */
+    KL_IN_MASTER_S,    /* l_m: seconds in which only the master works */
     KL_IN_ANSWER_S,    /* seconds that the master needs for one chunk, if work is dealt in several rounds */
-    KL_IN_TASKS,       /* M */
-    KL_IN_TASK_MEAN_S, /* μ */
-    KL_IN_TASK_SD_S,   /* σ */
+    KL_IN_TASKS,       /* M: number of tasks */
+    KL_IN_TASK_MEAN_S, /* μ: mean seconds of a task */
+    KL_IN_TASK_SD_S,   /* σ: standard deviation of the seconds of a task */
     KL_INPUTS
 };
 
@@ -59,8 +59,8 @@ typedef struct kl_basis {
     double rate;      /* units of work that the mean worker does in a second of computing */
     kl_load load;     /* the run's load on resources that workers share; all zero: not known */
     bool uneven;      /* true: the fastest worker of the run is over 5 % faster than the slowest */
-    /* standard deviation over mean of the times of similar runs, with as many tasks and workers; 0: too
-     * few such runs */
+    /* standard deviation divided by mean, of the times of similar runs: those with the same numbers of tasks
+     * and workers; 0: there are too few such runs */
     double runs_differ;
     double alike_s; /* mean seconds of the similar runs, without l_m; 0: there are too few such runs */
     double beyond;  /* factor by which the similar runs took longer than the model says; 1: not known */
@@ -81,16 +81,16 @@ typedef struct kl_basis {
     const char *speeds_from;
 } kl_basis;
 
-/* Set missing inputs from run number `run` of the record. If `run` is −1, take the last run whose tasks
- * are all done. If no run is complete, take the last run with some tasks done, which represent all its
+/* Set missing inputs from run number `run` of the record. If `run` is −1, take the last run whose tasks are
+ * all done. If no run is complete, take the last run of which some tasks are done; these represent all its
  * tasks. KILTER_ERR_INPUT: the record has no such run, or the run tells nothing; also the errors of
  * kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
 /* Compute missing inputs from the given ones, or set them to 0. KILTER_ERR_INPUT: T_c, the time of all
  * work, is not known. */
 kilter_status kl_basis_complete(kl_basis *basis, kilter_error *error);
-/* Predict for given workers: their speeds are a list such as "1,1,0.5" or "16x1,16x0.25"
- * (kl_basis_speeds), or those of another record (kl_basis_hosts). Error: KILTER_ERR_INPUT. */
+/* Predict for other workers. kl_basis_speeds() takes their speeds from a list such as "1,1,0.5" or
+ * "16x1,16x0.25", kl_basis_hosts() from another record. Error: KILTER_ERR_INPUT. */
 kilter_status kl_basis_speeds(kl_basis *basis, const char *list, kilter_error *error);
 kilter_status kl_basis_hosts(kl_basis *basis, const char *path, kilter_error *error);
 void kl_basis_free(kl_basis *basis);
@@ -103,8 +103,8 @@ typedef struct kl_point {
     double rounds_time_s, rounds_efficiency,
         rounds_index_s;   /* these three numbers are NAN if the number of tasks is not known */
     double quality_bound; /* NAN if the number of tasks is not known */
-    kl_limit limit;       /* likewise .times = 1 */
-    kl_interval within;   /* rounds_time_s */
+    kl_limit limit;       /* limit.times is 1 if the number of tasks is not known */
+    kl_interval within;   /* interval of rounds_time_s; NAN if the number of tasks is not known */
 } kl_point;
 
 enum { KL_ASYNCHRONOUS, KL_SYNCHRONOUS, KL_PROTOCOLS };
@@ -149,7 +149,7 @@ typedef struct kl_prediction {
     const kl_basis *basis;
     kl_verdict verdict;
     kl_what_if what_if[KL_WHAT_IFS]; /* words = NULL: the verdict for this change is not known, because the
-                                      * load on shared resources is not */
+                                      * load on shared resources is not known */
     uint32_t most;                   /* largest number of workers that was examined */
     kl_program_prediction program;
     bool out_of_tasks; /* true: the user asked for more workers than there are tasks */
@@ -165,7 +165,8 @@ kilter_status kl_predict_program(const kl_basis *basis, double iterations, kl_pr
                                  kilter_error *error);
 /* Return the factor by which the record's last similar runs took longer than the model says; 1: not known. */
 double kl_predict_beyond(const kl_basis *basis);
-/* Predict a run with as many of the record's own workers as that run had, without the factor `beyond`. */
+/* Predict a run on this number of workers, with the mean speed of the record's workers and without the factor
+ * `beyond`. */
 kl_point kl_predict_measured(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 kl_point kl_predict_at(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 /* Find the verdict for up to p->most workers, and the verdict after each change of p->what_if. */

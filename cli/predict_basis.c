@@ -125,8 +125,8 @@ static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     return gap_s > 0 ? gap_s : 0;
 }
 
-/* Return the standard deviation of a task's time over its mean. It is taken on each worker, so differences
- * between workers do not count. */
+/* Return the standard deviation of a task's time, divided by its mean. Both are taken on each worker
+ * separately, so differences between workers do not count. */
 static double task_cv(const kl_report_iteration *it) {
     double sum = 0, tasks = 0;
     for (size_t i = 0; i < it->share_count; i++) {
@@ -150,7 +150,7 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find mean and spread of the times of the latest similar runs: as many tasks and workers, and organised
+/* Find mean and spread of the times of the latest runs with the same numbers of tasks and workers, organised
  * in the same way. Leave out the record's first run, in which caches and connections were still cold. */
 static void compare_runs(kl_basis *b, uint32_t workers, bool peers) {
     kl_stat times = {0}, elapsed = {0};
@@ -198,8 +198,8 @@ static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Return the last run that a master dealt, because only for such runs the load is measured. NULL: there is
- * no such run. */
+/* Return the last run whose tasks a master dealt. Only for such runs the load is measured. NULL: there is no
+ * such run. */
 static const kl_report_iteration *last_measured(const kl_report *r) {
     size_t count = r->iteration_count;
     while (count > 0 && by_peers(&r->iterations[count - 1]))
@@ -207,7 +207,7 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
     return count > 0 ? &r->iterations[count - 1] : NULL;
 }
 
-/* Read the load on shared resources, which the record has only for the last run that a master dealt.
+/* Read the load on shared resources, which the record has only for the last run whose tasks a master dealt.
  * Return the factor of kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
@@ -420,8 +420,8 @@ kilter_status kl_basis_speeds(kl_basis *b, const char *list, kilter_error *error
     return KILTER_OK;
 }
 
-/* Use the workers of another record. If that record is of another program, its units of work are
- * different, so the speeds are relative to their own mean. */
+/* Use the workers of another record. If that record is of another program, its units of work are different.
+ * Then the workers' speeds are relative to their own mean. */
 kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error) {
     kl_report *report = NULL;
     const kl_report_iteration *it = NULL;

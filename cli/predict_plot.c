@@ -7,8 +7,8 @@
 #include "report/print.h"
 
 enum {
-    MEASURED, /* Numbers of the plotted series: first the measured one, then for each protocol that of one
-               * round and that of several rounds. */
+    MEASURED, /* Numbers of the plotted series. The first series is measured. Then each protocol has two
+               * series: of one round, and of several rounds. */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,

@@ -6,7 +6,8 @@
 #include "predict.h"
 
 enum {
-    SHOWN_ALL = 20, /* every number of workers up to this one has a row; of larger numbers only some */
+    SHOWN_ALL = 20, /* every number of workers up to this one has a row; of the larger numbers, only some have
+                     * a row */
     UNLIMITED = 64, /* largest number of workers to examine if messages cost nothing and the user gave no
                      * number */
     LOOKED_AT_LEAST = 8,
@@ -40,8 +41,8 @@ static double least_chunk(const kl_basis *b, uint32_t workers) {
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
-/* Return the number of recorded rounds. A round with too few tasks for all workers is joined to the next
- * one. */
+/* Put the parts of the recorded rounds into b->scratch, and return the number of rounds. A round with too few
+ * tasks for all workers is joined to the next round. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
     double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
@@ -159,8 +160,8 @@ static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_pr
     }
 }
 
-/* Return whether n is a round number: a multiple of a step that is at most n/5, and is 1, 2 or 5 times a
- * power of ten. */
+/* Return whether n is a round number: a multiple of the largest step that is at most n/5. Steps are 1, 2 or 5
+ * times a power of ten. */
 static bool is_round(uint32_t n) {
     static const uint32_t digits[] = {1, 2, 5};
     uint32_t step = 1;
@@ -190,8 +191,8 @@ static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, k
     return KILTER_OK;
 }
 
-/* Choose the largest number of workers to examine: a little more than the master can keep busy, where
- * times rise. */
+/* Choose the largest number of workers to examine: a little more than the master can keep busy. Beyond this
+ * number, times rise. */
 static uint32_t choose_most(const kl_basis *b) {
     uint32_t feeds = capability_of(b, KL_ASYNCHRONOUS);
     uint32_t most = feeds == UINT32_MAX ? UNLIMITED : feeds < LOOKED_AT_MOST ? feeds + feeds / 4 : feeds;

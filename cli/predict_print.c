@@ -213,7 +213,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
 }
 
-/* Print the expected time: that with several rounds if it is known, else that with one round. */
+/* Print the expected time: the time with several rounds if it is known, otherwise the time with one round. */
 static void cell_expected(const void *context, size_t row, char *cell) {
     const table *t = context;
     const kl_point *p = point_at(context, row);

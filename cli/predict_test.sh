@@ -155,7 +155,7 @@ holds cut.out '33.3 ms a task'
     fail "the JSON does not show that the run was cut off"
 "$kilter" predict --verbose --iterations 3 --hosts cancelled.kilter cancelled.kilter >cut.out
 holds cut.out 'together 2 times as fast'
-"$writer" later cancelled-later.kilter # one that is done before it is taken
+"$writer" later cancelled-later.kilter # run 0 is complete and run 1 is not: run 0 is used
 "$kilter" predict --verbose cancelled-later.kilter >whole.out
 holds whole.out 'cancelled-later.kilter, run 0 of'
 ! grep -q "^part" whole.out || fail "a complete run is printed as if tasks were missing"

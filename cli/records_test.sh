@@ -35,7 +35,7 @@ expect 2 "No such file" "$kilter" list "$place/nowhere"
 expect 2 "No such file" "$kilter" prune --keep 1 "$place/nowhere"
 expect 2 "unknown option '--frob'" "$kilter" list --frob
 
-# --- list prints a line for each record, the one written last first
+# --- list prints a line for each record; the record that was written last comes first
 mkdir -p "$state"
 record finished 09 finished squares
 record cancelled 08 cancelled squares "$place"
@@ -202,7 +202,7 @@ holds two.err "'$first' exists, so the run record is '$place/twice-2.kilter'"
 lacks one.err "exists"
 
 # --- SIGTERM cancels a run, and the record shows it
-kill -TERM $pid # the shell has SIGINT ignored in what it starts in the background
+kill -TERM $pid # not SIGINT, which background commands of a shell ignore
 wait $pid || :
 "$kilter" predict "$place/twice-2.kilter" >out || fail "kilter predict cannot use the cancelled record"
 "$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "kilter list does not show a cancelled record: $("$kilter" list "$place")"

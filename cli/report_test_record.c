@@ -9,7 +9,7 @@
 
 #include "trace/trace.h"
 
-static const double ENDED_S = 42.5; /* end of the small records */
+static const double ENDED_S = 42.5; /* seconds after which the small records end */
 
 static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunks, uint64_t stored) {
     kl_trace_iteration(
@@ -62,8 +62,8 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
-/* Record failed tasks. Task 40 has only one failure: it was at the worker that died, but did not cause its
- * death. */
+/* Record failed tasks. Task 40 has only one failure: it was lost with the worker that died, but did not cause
+ * the worker's death. */
 static void push_failures(kl_trace *t) {
     static const char lost[] = "worker 1 (process 102 on ada) was killed by signal 9 (Killed)";
     kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,
@@ -232,8 +232,8 @@ static void push_move(kl_trace *t, uint64_t round, double at_s, uint64_t count, 
     push_decision(t, round, at_s, d);
 }
 
-/* Record a loop on two ranks, the first three times as slow as the second. There are a move that saves
- * time, a refused move and a rest. */
+/* Record a loop on two ranks, the first three times as slow as the second. The loop has a move that saves
+ * time, and a move that is refused. */
 static void push_loop(kl_trace *t) {
     kl_trace_loop(t, &(kl_trace_loop_row){"redblack", "doall", 60, 0, 2, false});
     kl_trace_array(t, &(kl_trace_array_row){0, 480, 1});

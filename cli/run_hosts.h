@@ -25,7 +25,8 @@ typedef struct kl_run_how {
     const sigset_t *signals; /* signal mask that started processes get */
 } kl_run_how;
 
-/* Return the number of the program's words before "--" or the end. Kilter's options are inserted there. */
+/* Return how many words the program has before "--", or in all. Kilter's options are inserted after these
+ * words. */
 size_t kl_own_words_of(char *const *program);
 /* Start a child process that runs `words` with the signal mask `signals`. input: descriptor of its
  * standard input; −1: keep this process's. */

@@ -1,7 +1,7 @@
-/* kilter top --serve: serve a page that follows a run, and metrics. One thread of libmicrohttpd answers
- * all requests, and reads the states of runs only when a request comes. Each answer is complete, so no
- * client keeps a connection busy. After each answer the page's EventSource asks again, and says which
- * state it has seen. */
+/* kilter top --serve: serve a page that follows a run, and metrics. One thread of libmicrohttpd answers all
+ * requests, and reads the states of runs only when a request comes. Each answer is complete, so no client
+ * keeps a connection busy. After each answer, the EventSource of the page asks again, and names the last
+ * state that it has seen. */
 #include "top.h"
 
 #include <arpa/inet.h>

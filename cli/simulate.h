@@ -32,7 +32,7 @@ char *kl_smpi_program(void);
 
 /* Run `farm` and fill results[0 … iterations − 1]. KILTER_ERR_USAGE: the engine's program is missing;
  * KILTER_ERR_INPUT: the program or SimGrid refuses the platform, hosts or tasks; KILTER_ERR_SYSTEM: the
- * simulated farm did not end, because its ranks wait for each other, for example because a state profile
+ * simulated farm did not end, because its ranks wait for each other. A reason can be that a state profile
  * switched a host off. */
 kilter_status kl_smpi_run(const kl_smpi_farm *farm, kl_smpi_iteration *results, kilter_error *error);
 

@@ -31,12 +31,12 @@ for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect; do
     grep -q "\"policy\":\"$policy\"" all.json || fail "the JSON lacks $policy"
 done
 
-# one host is stopped during its task of the previous run; the slow host must not wait for this host
+# a run begins while one host is stopped in a task of the previous run; the slow host must not wait for the stopped host
 "$kilter" simulate $events --platform '1x1@freeze(5ms,100s),1x0.05;master=1' --tasks '4@lognormal(1ms,0.5)' --iterations 6 --json >out
 grep -q '"policy":"auto"' out || fail "the table does not have a row for auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped one: $(cat out)"
 
-# more hosts are stopped than the master examines at once, and each has a task of the previous run
+# the same with more stopped hosts than the master examines at once
 for hosts in 230x1,25x1 20x1,40x1; do
     "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
     ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped ones of $hosts: $(cat out)"

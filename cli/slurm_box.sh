@@ -74,7 +74,7 @@ ENDCONF
     done
     echo "PartitionName=main Nodes=n[1-4] Default=YES MaxTime=INFINITE State=UP"
 } >slurm.conf
-echo "PMIxCliTmpDirBase=$place/pmix" >mpi.conf # the nodes share a file system: each mounts a folder of its own there
+echo "PMIxCliTmpDirBase=$place/pmix" >mpi.conf # all nodes use this machine's file system, so each mounts a folder of its own at this path
 slurmctld -D -f "$SLURM_CONF" >ctld.out 2>&1 &
 daemons+=($!)
 for i in 1 2 3 4; do

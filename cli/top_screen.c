@@ -136,7 +136,7 @@ static uint32_t row_count(const kl_top_run *run) {
     return is_loop(run) ? run->report->loop->ranks : run->state ? run->state->worker_count : 0;
 }
 
-/* Draw the rows of workers, so many that the chosen row is among them. */
+/* Draw rows of the table of workers. The chosen row is always among them. */
 static void put_rows(page *p, const kl_top *top, const kl_top_run *run, size_t most) {
     uint32_t count = row_count(run);
     size_t first = top->row >= most ? top->row - most + 1 : 0;

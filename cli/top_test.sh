@@ -24,7 +24,7 @@ open_top() { # ARGUMENT…: start kilter top in a pseudo-terminal; the keys come
     children="$children $top"
     exec 3>keys
 }
-# Write without ending this script, if the reader has just closed its end.
+# Write to a descriptor. Do not end this script if the reader has just closed its end.
 write_to() { (trap '' PIPE && printf "$2" >&"$1") 2>/dev/null || :; } # DESCRIPTOR FORMAT
 press() { write_to 3 "$1"; }
 screen_has() { # WORDS: make kilter top paint the whole screen (Ctrl-L), wait for the last line, and check that the screen has the words

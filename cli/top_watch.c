@@ -45,7 +45,7 @@ static void note_loop_decisions(kl_top_run *run) {
     }
 }
 
-/* Read the run's summary from the record; of a loop, read the whole record. */
+/* Read the run's summary from the record. If the run is a loop, read the whole record. */
 static kilter_status read_report(kl_top_run *run, kilter_error *error) {
     kl_outline outline;
     kl_report *report = NULL;
@@ -97,7 +97,7 @@ static void look_at_end(kl_top_run *run) {
                                              : kl_record_state_name(file.state));
     kl_outline_free(&file.outline);
     if (run->report && run->report->loop)
-        read_report(run, &error); /* on an error, keep the farm's last state */
+        read_report(run, &error); /* on an error, keep what was last read of the loop */
 }
 
 static void look(kl_top_run *run) {

@@ -3,7 +3,7 @@
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 
-# --- options
+# --- refused options
 expect 2 "unknown option '--frob'" "$kilter" tune --frob
 expect 2 "one file at a time" "$kilter" tune a b
 expect 2 "--set wants a value" "$kilter" tune --set
@@ -19,7 +19,7 @@ for workers in 0 -1 x '' 1.5 99999999999 ' 3'; do
 done
 expect 2 "--interval-s: '0' is not a number of seconds from 0.05 to 86400" "$kilter" tune --interval-s 0
 
-# --- files
+# --- missing and invalid records
 expect 2 "no file *.kilter" "$kilter" tune
 expect 2 "'missing.kilter': No such file" "$kilter" tune missing.kilter
 echo "not a record" >text.kilter
@@ -34,7 +34,7 @@ until_so shows "T_t(3)"
 for words in "farm  *tune_test_farm over zmq" "^run  *[0-9]" "m_o" "T_c" "P_i" "imbalance"; do
     grep -q -- "$words" look || fail "the output of kilter tune does not have the words $words: $(cat look)"
 done
-awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune has lines of more than 110 characters" # bytes; at most 110 characters
+awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune has lines of more than 110 characters" # awk may count bytes, and 110 characters of kilter tune have at most 120 bytes
 "$kilter" tune --once --json "$record" >look
 [ "$(wc -l <look)" = 1 ] || fail "kilter tune --json does not print one line"
 if command -v jq >/dev/null; then
@@ -44,7 +44,7 @@ else
     grep -q '"present":3,.*"policy":"auto"' look || fail "kilter tune --once --json prints wrong JSON: $(cat look)"
 fi
 
-# --- setting
+# --- set the policy, the factor and the number of workers
 "$kilter" tune --set policy=FSC "$record" >out || fail "policy"
 grep -q "in force from the next run on" out || fail "the answer does not say when the setting takes effect: $(cat out)"
 until_so shows "^policy  *fsc"
@@ -75,7 +75,7 @@ for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 for one in $many; do wait "$one" || fail "one of twenty commands kilter tune failed"; done
 
-# --- others
+# --- another user may not attach to the farm
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0755 "$place"
     chmod 0644 "$record"*
@@ -130,7 +130,7 @@ grep -q "no longer running: it was killed" crash.err || fail "unexpected message
 expect 1 "no longer running: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
-# --- the master of a farm is killed whose workers are threads: it leaves no files
+# --- a master whose workers are threads is killed: it leaves no files
 start killed_threads --workers 2 --transport inproc
 kill -9 $pid
 wait $pid 2>/dev/null || :

@@ -85,8 +85,8 @@ static uint64_t ranks_of_last(const gathered *g) {
     return g->count > 0 ? last->ranks : 0;
 }
 
-/* Keep the last program: a script may start several programs one after the other. For each rank, keep the
- * last file of a program with as many ranks as the last program. */
+/* Keep only the files of the last program, because a script may start several programs one after the other.
+ * For each rank, keep its last file among those of programs with as many ranks as the last program. */
 static void keep_last(gathered *g) {
     size_t kept = 0;
     uint64_t ranks = ranks_of_last(g);
@@ -242,8 +242,8 @@ static const char *name_of(char *const *words) {
     return slash ? slash + 1 : name;
 }
 
-/* Return the path of the record: the given path, or a new file in the folder of records. If the user wants
- * no record, it is made in the folder of the ranks' files. NULL: see `error`. */
+/* Return the path of the record: the given path, or a new file in the folder of records. If the user wants no
+ * record, the record is made in the folder of the ranks' files, which is removed later. NULL: see `error`. */
 static char *record_path(const kl_watched_program *p, kilter_error *error) {
     const char *wanted = p->options->record ? p->options->record : getenv("KILTER_RECORD");
     char stamp[32], *folder = NULL, *path = NULL;
@@ -319,7 +319,7 @@ kilter_status kl_watch_gather(const kl_watched_program *p, kilter_error *error) 
     if (g.count > 0)
         status = write_record(p, &g, error);
     else if (g.refused == 0 && p->code != 126 &&
-             p->code != 127) /* the program could not be started, which was printed already */
+             p->code != 127) /* 126 or 127: the program could not be started, and a message was printed */
         fprintf(
             stderr,
             "kilter watch: no process of '%s' called MPI_Init of %s, so nothing was seen. A program that is "

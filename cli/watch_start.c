@@ -22,7 +22,7 @@ static bool is_launcher(const char *word) {
     return false;
 }
 
-/* Find the MPI: that of the launcher, or else that of the first word which is a program with a known MPI. */
+/* Find the MPI of the launcher, or else of the first word that is a program whose MPI is known. */
 static kl_launcher mpi_of(char *const *words) {
     kl_launcher found = is_launcher(words[0]) ? kl_launcher_of_command(words[0]) : KL_LAUNCH_OWN;
     for (size_t i = 0; words[i] && found == KL_LAUNCH_OWN; i++)
@@ -88,8 +88,8 @@ kilter_status kl_watch_prepare(kl_watched_program *p, kilter_error *error) {
 
 /* --- running the program --- */
 
-/* Return the words of the command line, malloc'd. Open MPI's launcher also gets the names of the
- * variables, which it would not pass to other hosts otherwise. NULL: memory ran out */
+/* Return the words of the command line, malloc'd. Open MPI's launcher also gets the names of the variables
+ * that be_program() sets, because it passes only named variables to other hosts. NULL: memory ran out */
 static char **words_of(const kl_watched_program *p) {
     static char *const NAMES[] = {"-x", "LD_PRELOAD", "-x", "KILTER_WATCH_FOLDER"};
     char *const *words = p->options->words;

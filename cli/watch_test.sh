@@ -42,7 +42,7 @@ watched any 3 killed 30
 says 'ranks did not come to MPI_Finalize'
 says 'rank 2 [(].*[)] at .*: the rank was killed, or ended without MPI_Finalize'
 says 'iteration [0-9]+ iterations of 4 calls'
-# errors
+# refused command lines
 refuses() { # CODE TEXT OPTION…
     local code=0 want=$1 text=$2
     shift 2

@@ -78,7 +78,7 @@ static isl_pw_aff *limit(kc_walk *w, CXType type, bool greatest) {
     return isl_pw_aff_from_aff(isl_aff_val_on_domain(isl_local_space_from_space(no_dimensions(w)), value));
 }
 
-/* Parameters have the values that their types allow. */
+/* Note that a parameter's value is within the limits of its type. */
 static void know_limits(kc_walk *w, int symbol, CXType type) {
     isl_set *low = isl_pw_aff_ge_set(kc_of_symbol(w, symbol), limit(w, type, false));
     isl_set *high = isl_pw_aff_le_set(kc_of_symbol(w, symbol), limit(w, type, true));
@@ -219,7 +219,8 @@ static kc_value of_member(kc_walk *w, CXCursor node) {
     return known(kc_of_symbol(w, symbol));
 }
 
-/* Return the symbol, not an index, that always has this value; −1: there is none. */
+/* Return the symbol that always has this value, or −1 if there is none. Indices of loops are not
+ * considered. */
 static int symbol_with(kc_walk *w, const isl_pw_aff *value) {
     for (int i = 0; value && i < w->nest->symbols; i++) {
         isl_pw_aff *symbol = kc_of_symbol(w, i);
@@ -232,7 +233,7 @@ static int symbol_with(kc_walk *w, const isl_pw_aff *value) {
     return -1;
 }
 
-/* rows × stride, if one factor is a symbol and the other affine */
+/* Return the product as rows × stride, if one factor is a symbol and the other one is affine. */
 static kc_value flat_product(kc_walk *w, CXCursor left, CXCursor right) {
     for (int i = 0; i < 2; i++) {
         kc_value other = kc_eval(w, i ? right : left), plain = kc_eval(w, i ? left : right);
@@ -325,7 +326,7 @@ static kc_value of_choice(kc_walk *w, CXCursor node) {
     return unknown();
 }
 
-/* A conversion between integers keeps the value if the new type has it. */
+/* A conversion between integers keeps the value if the new type can represent it. */
 static kc_value of_conversion(kc_walk *w, CXCursor node, CXCursor inner) {
     CXType to = clang_getCursorType(node), from = clang_getCursorType(inner);
     if (!kc_is_integer(to) || !kc_is_integer(from))
@@ -401,7 +402,8 @@ static isl_set *comparison(kc_walk *w, CXCursor node, bool *exact) {
     }
 }
 
-/* a && b may hold where both may; a || b is known only if both are. */
+/* Return where a && b, or a || b, may hold. The result is exact only if the conditions a and b are both
+ * exact. */
 static isl_set *junction(kc_walk *w, CXCursor node, bool both, bool *exact) {
     bool exact_a, exact_b;
     isl_set *a = kc_condition(w, kc_child(node, 0), &exact_a);

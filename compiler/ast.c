@@ -46,7 +46,8 @@ bool kc_is_null(CXCursor node) {
     return clang_Cursor_isNull(node);
 }
 
-/* clang_equalCursors() also compares the declaration around a statement, which depends on the way to it. */
+/* Compare only the statements. clang_equalCursors() also compares the enclosing declarations, which depend on
+ * how each cursor was reached. */
 bool kc_same(CXCursor a, CXCursor b) {
     return a.kind == b.kind && a.data[1] == b.data[1];
 }
@@ -111,12 +112,12 @@ bool kc_extent(CXCursor node, unsigned *from, unsigned *to) {
     CXFile begins, ends;
     clang_getExpansionLocation(clang_getRangeStart(range), &begins, NULL, NULL, from);
     clang_getExpansionLocation(clang_getRangeEnd(range), &ends, NULL, NULL,
-                               to); /* after a macro that ends here */
+                               to); /* if a macro ends here: its end */
     return is_main_file(node, begins) && clang_File_isEqual(begins, ends) && *to > *from;
 }
 
-/* libclang evaluates an expression within a declaration as the declaration's value, so only what needs no
- * evaluation is asked of it. */
+/* Let libclang evaluate only literals, sizeof and binary operators. It evaluates other expressions in a
+ * declaration as the declaration's value. */
 bool kc_constant(CXCursor node, long long *value) {
     enum CXCursorKind kind = kc_kind(node);
     if (kind == CXCursor_DeclRefExpr &&
@@ -149,7 +150,7 @@ bool kc_is_integer(CXType type) {
 
 bool kc_is_unsigned(CXType type) {
     type = clang_getCanonicalType(type);
-    if (type.kind == CXType_Enum) /* it has a sign if one of its constants is negative */
+    if (type.kind == CXType_Enum) /* an enumeration is signed if one of its constants is negative */
         type = clang_getCanonicalType(clang_getEnumDeclIntegerType(clang_getTypeDeclaration(type)));
     return type.kind >= CXType_Bool && type.kind <= CXType_UInt128 && type.kind != CXType_Char_S;
 }

@@ -17,17 +17,17 @@ kc_children kc_children_of(CXCursor node);
 CXCursor kc_child(CXCursor node, size_t nth);
 size_t kc_child_count(CXCursor node);
 
-/* Skip parentheses and conversions that keep the value. `converted` is called for each conversion that is
- * skipped; NULL: none. */
+/* Skip all parentheses, casts and conversions around an expression. */
 CXCursor kc_plain(CXCursor node);
-/* Skip one layer of parentheses, conversion or constant expression; *inner is what is below it. */
+/* Is the node a pair of parentheses, a cast or a conversion? If so, set *inner to the expression inside
+ * it. */
 bool kc_is_wrapper(CXCursor node, CXCursor *inner);
 
 char *kc_name(CXCursor node); /* to be freed; "" without a name */
 bool kc_is_named(CXCursor node, const char *name);
 unsigned kc_line(CXCursor node);
-/* Offsets of the node's text in the main file; a macro counts with its name and arguments. false: it is
- * elsewhere. */
+/* Find the offsets of the node's text in the main file. A macro counts with its name and arguments. Return
+ * false if the text is not in the main file. */
 bool kc_extent(CXCursor node, unsigned *from, unsigned *to);
 bool kc_in_main_file(CXCursor node);
 
@@ -36,10 +36,10 @@ bool kc_is_integer(CXType type);
 bool kc_is_unsigned(CXType type);
 bool kc_is_floating(CXType type);
 bool kc_is_pointer(CXType type);               /* a pointer or an array */
-bool kc_is_array_parameter(CXCursor variable); /* declared as an array, and a pointer in truth */
+bool kc_is_array_parameter(CXCursor variable); /* a parameter declared as an array, which C makes a pointer */
 
 enum CXCursorKind kc_kind(CXCursor node);
-bool kc_is_assignment(CXCursor node); /* = or an operator with =, ++ or --; the first child is changed */
+bool kc_is_assignment(CXCursor node); /* =, an operator such as +=, ++ or --; it changes the first child */
 /* The declaration that a plain name refers to, or the null cursor. */
 CXCursor kc_declaration(CXCursor node);
 /* The function with a body that a call calls; the null cursor if the file does not define it. */

@@ -1,5 +1,5 @@
 /* Fuzz target: read a C program, decide on its loops, and make the parallel program. Input that includes
- * files is left out. */
+ * other files is skipped. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

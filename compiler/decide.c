@@ -115,7 +115,8 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
 
 /* --- maps --- */
 
-/* From [index] or [index, index of the loop inside] to elements; all accesses of one kind to an array. */
+/* Return all reads, or all writes, of an array as a map. It maps [index], or [index, index of the loop
+ * inside], to elements. */
 static isl_map *accesses(const kc_nest *n, int array, bool write, bool inner) {
     isl_map *all = NULL;
     for (int i = 0; i < n->accesses; i++) {
@@ -134,8 +135,8 @@ static isl_map *accesses(const kc_nest *n, int array, bool write, bool inner) {
     return all;
 }
 
-/* Distances, in the order of execution, from iterations of `from` to later iterations of `to` that touch the
- * same element. NULL: there are none. */
+/* Find iterations of `from` and later iterations of `to` that touch the same element. Return the distances
+ * between them, or NULL if there are none. */
 static isl_set *distances(const kc_nest *n, isl_map *from, isl_map *to, bool *failed) {
     if (!from || !to)
         return NULL;
@@ -170,10 +171,10 @@ static bool bound(const isl_set *set, unsigned dim, bool most, long long *value)
 
 typedef struct kc_depends {
     bool flow, anti, output, failed;
-    bool far;              /* an iteration needs another than the one before it */
+    bool far;              /* an iteration needs values of an iteration other than the previous one */
     bool skew;             /* a block needs elements of later blocks, or changes elements that they need */
-    long long lean;        /* with skew: greatest distance to such a block; −1: no limit */
-    long long least, most; /* distances of flow; most −1: no limit */
+    long long lean;        /* if skew is set: greatest distance to such a block; −1: no limit */
+    long long least, most; /* least and greatest distance of a flow dependence; most = −1: no limit */
 } kc_depends;
 
 static void look_at_blocks(const kc_nest *n, const isl_set *d, kc_depends *found) {
@@ -222,7 +223,8 @@ static kc_depends depends(const kc_nest *n, int array) {
 
 /* --- rows --- */
 
-/* The range of subscript `dim` minus an index, over all accesses of one kind. false: it is not limited. */
+/* Find the range of subscript `dim` minus a loop's index, over all reads or all writes. Return false if the
+ * range has no limit. */
 static bool offsets(const kc_nest *n, int array, bool write, unsigned dim, bool inner, long long range[2]) {
     isl_map *map = accesses(n, array, write, inner);
     if (!map) {
@@ -240,7 +242,7 @@ static bool offsets(const kc_nest *n, int array, bool write, unsigned dim, bool 
     isl_set *d = isl_map_deltas(map);
     d = isl_set_project_out(d, isl_dim_param, 0, (unsigned)isl_set_dim(d, isl_dim_param));
     bool limited = isl_set_is_empty(d) == isl_bool_true;
-    if (limited) { /* never done */
+    if (limited) { /* there is no such access */
         range[0] = 1;
         range[1] = 0;
     } else {
@@ -254,7 +256,7 @@ static bool is_empty_range(const long long range[2]) {
     return range[0] > range[1];
 }
 
-/* Flat memory with rows of a constant length gets two subscripts. */
+/* If flat memory has rows of a constant length, split its subscript into row and column. */
 static void split_rows(kc_nest *n, int array) {
     kc_array *a = &n->array[array];
     if (a->dims != 1 || a->width < 2)
@@ -269,7 +271,7 @@ static void split_rows(kc_nest *n, int array) {
     a->dims = 2;
 }
 
-/* May the loop and the loop inside change places? */
+/* May the loop and the loop inside it be interchanged? */
 static bool may_interchange(const kc_nest *n) {
     bool may = n->has_inner && !n->inner.ends;
     for (int i = 0; i < n->arrays && may; i++)
@@ -307,7 +309,7 @@ static void refuse_write(kc_nest *n, int array, kc_decision *d) {
     advise(d, "Only arrays whose row goes with the iteration can be distributed.");
 }
 
-/* Find the rows that iterations write: index + shift, with the same shift for all arrays. */
+/* Find the number `shift`: each iteration writes row index + shift of every array that it changes. */
 static void find_shift(kc_nest *n, kc_decision *d) {
     bool known = false;
     long long range[2];
@@ -350,7 +352,7 @@ static void decide_reads(kc_nest *n, int array, kc_decision *d) {
 
 /* --- verdicts --- */
 
-/* Say how the loop inside must lean so that each block needs only earlier blocks. */
+/* Advise how to skew the loop inside, so that each block needs only earlier blocks. */
 static void advise_skewing(const kc_nest *n, int array, const kc_depends *f, kc_decision *d) {
     char *outer = kc_name(n->outer.index), *inner = kc_name(n->inner.index), times[24] = "";
     if (f->lean > 1)
@@ -365,7 +367,7 @@ static void advise_skewing(const kc_nest *n, int array, const kc_depends *f, kc_
     free(inner);
 }
 
-/* Do accesses to the same element all lie in one iteration of the loop inside? */
+/* Does only one iteration of the loop inside access each element? */
 static bool is_apart_inside(const kc_nest *n, int array) {
     isl_map *writes = accesses(n, array, true, true), *all = accesses(n, array, false, true);
     long long least, most;
@@ -378,8 +380,7 @@ static bool is_apart_inside(const kc_nest *n, int array) {
     return is;
 }
 
-/* Iterations of the loop inside that do not depend on each other can be distributed, if the arrays' rows go
- * with them. */
+/* If the iterations of the loop inside do not depend on each other, advise how to distribute that loop. */
 static void advise_columns(const kc_nest *n, kc_decision *d) {
     bool apart = n->has_inner && !n->inner.ends;
     for (int i = 0; i < n->arrays && apart; i++)
@@ -416,8 +417,8 @@ static void describe(const kc_nest *n, int array, const kc_depends *f, kc_decisi
         advise_columns(n, d);
 }
 
-/* A block has what earlier blocks of the row before have, and what later blocks of the row after have. All
- * ranks have an array that is read elsewhere. */
+/* A block can read earlier blocks of the previous row and later blocks of the next row. If a loop reads other
+ * blocks of an array, all ranks get copies of the array. */
 static void pipeline_reads(const kc_nest *n, int array, kc_decision *d) {
     kc_decided *a = &d->array[array];
     long long range[2];
@@ -467,7 +468,8 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
     }
 }
 
-/* If an iteration needs only values of the one before, a pipeline may be possible. */
+/* Choose the kind of loop. A pipeline is possible only if an iteration needs no values except those of the
+ * previous iteration. */
 static void decide_dependences(kc_nest *n, kc_decision *d) {
     bool flow = false, anti = false;
     kc_depends found[KC_ARRAYS];
@@ -491,8 +493,8 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
         decide_pipeline(n, d);
 }
 
-/* Flat memory has rows in all its accesses or in none. A pointer that the loop writes through does not lead
- * to one of its variables. */
+/* Refuse flat memory that is used both with rows and without. Refuse variables to which a pointer that the
+ * loop uses may lead. */
 static void decide_aliases(const kc_nest *n, kc_decision *d) {
     bool written = false, used = false;
     for (int i = 0; i < n->accesses; i++) {
@@ -516,7 +518,8 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
                    n->array[i].name);
 }
 
-/* A called function that names an array itself would use the memory that its rows do not lie in. */
+/* Refuse a called function that uses a distributed array by its own name. The function would access the
+ * program's memory, but the rows are stored elsewhere. */
 static void decide_names(const kc_nest *n, kc_decision *d) {
     for (int i = 0; i < n->accesses; i++) {
         const kc_access *a = &n->access[i];

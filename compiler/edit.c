@@ -34,7 +34,7 @@ void kc_print_edited(kc_edits *e, const char *source, unsigned from, unsigned to
     for (size_t i = 0; i < e->count; i++) {
         const kc_edit *edit = &e->at[i];
         if (edit->from < at || edit->to > to)
-            continue; /* elsewhere, or within what was replaced */
+            continue; /* outside of this range, or within replaced text */
         fwrite(source + at, 1, edit->from - at, out);
         fputs(edit->text, out);
         at = edit->to;

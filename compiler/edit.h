@@ -1,4 +1,4 @@
-/* Changes of the source's text, which are noted in any order. */
+/* A list of changes to the source text. They may be added in any order. */
 #ifndef KC_EDIT_H
 #define KC_EDIT_H
 
@@ -8,9 +8,9 @@
 #include "kilter/status.h"
 
 typedef struct kc_edit {
-    unsigned from, to; /* these characters of the source */
-    char *text;        /* are replaced by this */
-    size_t number;     /* order of edits at one place */
+    unsigned from, to; /* the characters from … to − 1 of the source are replaced */
+    char *text;        /* the text that replaces these characters */
+    size_t number;     /* edits at the same offset are applied in this order */
 } kc_edit;
 
 typedef struct kc_edits {
@@ -18,7 +18,7 @@ typedef struct kc_edits {
     size_t count, room;
 } kc_edits;
 
-/* Replace source[from … to − 1]. The text is made in printf's manner. */
+/* Add an edit that replaces source[from … to − 1]. `format` and its arguments are those of printf(). */
 void kc_replace(kc_edits *edits, unsigned from, unsigned to, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* Print source[from … to − 1] with its edits. */

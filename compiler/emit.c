@@ -1,5 +1,5 @@
-/* Make the MPI program: edits of the marked loops, and what goes before the first function and after the
- * last. */
+/* Make the MPI program: edit the marked loops, and print code before the first function and after the last
+ * one. */
 #include "emit.h"
 
 #include <stdlib.h>
@@ -77,7 +77,8 @@ static enum CXChildVisitResult count_around(CXCursor node, CXCursor parent, CXCl
     return CXChildVisit_Recurse;
 }
 
-/* The loop with the most loops around it leads: rows move when it begins. */
+/* Return the loop that leads the group: the one with the most loops around it. Rows move when this loop
+ * begins. */
 static int leader_of(const emission *e, int group) {
     int best = -1, most = -1;
     for (int i = 0; i < e->sites; i++) {
@@ -152,7 +153,8 @@ static enum CXChildVisitResult look_for_name(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
-/* The code before the loop also names variables of called functions. There, the names must mean the same. */
+/* Check that a variable's name means the same variable before the loop. The code printed there also uses
+ * names from called functions. */
 static void check_name(emission *e, const kc_loop *l, CXCursor variable) {
     CXCursor parent = clang_getCursorSemanticParent(variable);
     bool global = kc_kind(parent) == CXCursor_TranslationUnit;
@@ -218,10 +220,10 @@ static char *type_of(CXCursor variable) {
 typedef struct addends {
     emission *e;
     CXCursor variable;
-    int sum; /* its number in the loop */
+    int sum; /* number of the sum in the loop */
 } addends;
 
-/* s += e, s = s + e, s++: return e, and its sign. The null cursor: e is 1. */
+/* Return the addend e of s += e, s = s + e or s++, and its sign. The null cursor means that e is 1. */
 static CXCursor addend_of(CXCursor node, CXCursor variable, bool *minus) {
     CXCursor value = kc_child(node, 1), declared;
     if (kc_kind(node) == CXCursor_UnaryOperator) {
@@ -293,8 +295,8 @@ static bool is_reassigned(const kc_loop *l, const kc_array *a) {
     return a->pointer && !kc_is_stable(l->function, a->variable);
 }
 
-/* Print the halo of an array for each site of its group of loops. The program may swap pointers that change,
- * so all arrays of the group have the same halo. */
+/* Print the halo of an array for each site of its group of loops. The program may swap pointers that it
+ * reassigns, so arrays behind such pointers all have the same halo. */
 static void print_ghosts(const emission *e, int site, int array, FILE *out) {
     const kc_loop *l = e->site[site];
     const kc_array *a = &l->nest->array[array];
@@ -369,9 +371,9 @@ static int print_arrays(emission *e, int site, FILE *out) {
     return count;
 }
 
-/* Compare the members of structures that the loop reads with what it writes. The loop may read other parts of
- * the array, too. Then only members count whose values it relies on. array −1: make all members current,
- * before the loop's limits are computed. */
+/* Print calls that compare structure members with the memory that the loop writes. If the loop also reads
+ * other parts of the array, compare only members whose values the loop relies on. If `array` is −1, print
+ * calls that bring all members up to date before the loop's limits are computed. */
 static void print_members(const kc_loop *l, int site, int array, int count, FILE *out) {
     bool all = array >= 0 && kc_is_read_by_members(l->nest, array);
     for (int s = 0; s < l->nest->symbols; s++) {
@@ -406,7 +408,7 @@ static void print_copies(emission *e, int site, int count, FILE *out) {
         if (!a->pointer)
             fprintf(out, "    kcc_copied(&kcc_site_%d, \"%s\", &%s, &%s + 1, kcc_at, %d);\n", site, a->name,
                     a->name, a->name, count);
-        else if (kc_row_range(l->nest, i, &from, &to)) /* subscripts of flat memory are positions or rows */
+        else if (kc_row_range(l->nest, i, &from, &to)) /* the range counts rows, or single elements */
             fprintf(out, "    kcc_copied(&kcc_site_%d, \"%s\", (const char *)%s + %s * (long long)(", site,
                     a->name, a->name, from);
         else if (a->fresh)
@@ -428,7 +430,8 @@ static void print_copies(emission *e, int site, int count, FILE *out) {
     }
 }
 
-static void print_inner(const kc_loop *l, FILE *out) { /* elements of a row in the direction of the blocks */
+/* Print how many elements of a row the blocks divide. */
+static void print_inner(const kc_loop *l, FILE *out) {
     const kc_array *a = &l->nest->array[l->decision.pipelined];
     if (l->decision.kind != KC_DOACROSS)
         fputs("0", out);
@@ -471,7 +474,7 @@ static void print_identity(const kc_loop *l, int array, const char *type, FILE *
         fprintf(out, "%s(%s)", update == KC_MOST ? "KCC_LOWEST" : "KCC_HIGHEST", type);
 }
 
-/* Rows without an iteration do not change what is combined. */
+/* Give rows without an iteration the identity, so that they do not change the combined value. */
 static void print_fill(emission *e, int site, FILE *out) {
     const kc_loop *l = e->site[site];
     int reductions = 0;
@@ -495,7 +498,8 @@ static const char *kind_name(const kc_loop *l) {
     return names[l->decision.kind];
 }
 
-/* The bound as the value that the index does not reach. */
+/* Return what must be added to the bound in the source to get the first value that the index does not
+ * reach. */
 static long long past(const kc_header *h) {
     return (h->inclusive ? (h->step > 0 ? 1 : -1) : 0) - h->shift;
 }
@@ -540,7 +544,8 @@ static void edit_text(emission *e, CXCursor node, const char *text) {
         kc_replace(&e->edits, from, to, "%s", text);
 }
 
-/* Each part of the header must be in the source by itself, and not come from one macro. */
+/* Return whether each part of the header has its own text in the source. One macro must not make several
+ * parts. */
 static bool is_apart(const kc_header *h) {
     unsigned from[5], to[5];
     CXCursor nodes[] = {h->loop, h->lower, h->bound, h->test, h->body};
@@ -578,7 +583,8 @@ static void edit_inner(emission *e, const kc_header *h, long long shift, const c
     free(type);
 }
 
-/* The loop inside is in a called function: make a copy of the function that does one block. */
+/* If the loop inside is in a called function, make a copy of that function. The copy does one block of the
+ * loop. */
 static void clone_function(emission *e, int site, const kc_loop *l) {
     CXCursor call = l->nest->calls[0], function = kc_callee(call);
     unsigned from, to, name_at, here, end, unused;
@@ -829,8 +835,8 @@ static void write_all(emission *e, CXCursor main_function, FILE *out) {
     } else {
         unsigned begin, end;
         kc_replace(&e->edits, at, at + 4, "kcc_main");
-        if (kc_extent(main_function, &begin,
-                      &end)) /* main() returns 0 by itself, another function does not */
+        /* main() returns 0 without a return statement; a function of another name does not */
+        if (kc_extent(main_function, &begin, &end))
             kc_replace(&e->edits, end - 1, end - 1, " return 0; ");
         fprintf(out, "/* Made by kilter cc from %s: change that file, not this one. */\n#line 1 \"%s\"\n",
                 e->unit->path, e->unit->path);
@@ -864,7 +870,7 @@ kilter_status kc_emit(kc_unit *u, FILE *out, kilter_error *error) {
     if (e->status == KILTER_OK)
         find_groups(e);
     for (int i = 0; i < e->sites && e->status == KILTER_OK; i++)
-        edit_site(e, i); /* before the braces that end in the same place */
+        edit_site(e, i); /* edit the loops first: kc_outside() may add braces at the same offsets */
     if (e->status == KILTER_OK)
         e->status = kc_outside(u, &e->edits, error);
     if (e->status == KILTER_OK)

@@ -4,16 +4,17 @@
 
 #include "unit.h"
 
-/* Write the program to `out`. KILTER_ERR_INPUT: a marked loop is refused, or something outside of it. */
+/* Write the program to `out`. KILTER_ERR_INPUT: a marked loop, or code outside of the marked loops, is
+ * refused. */
 kilter_status kc_emit(kc_unit *unit, FILE *out, kilter_error *error);
 
 /* --- range.c --- */
 
-/* Write C expressions for the rows of an array that the loop touches: the first one, and the one after the
- * last. They are to be freed. false: the rows have no bounds that are known. */
+/* Write two C expressions: the first row of an array that the loop touches, and the row after the last one.
+ * The caller frees them. Return false if the rows have no known bounds. */
 bool kc_row_range(const kc_nest *nest, int array, char **from, char **to);
 
-/* Does the loop touch each row that it may touch, and all of it? */
+/* Does the loop certainly touch all rows that it may touch? */
 bool kc_touches_all(const kc_nest *nest, int array);
 
 #endif

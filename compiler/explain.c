@@ -1,4 +1,4 @@
-/* Say what was decided about loops. */
+/* Print what was decided about loops. */
 #include <stdio.h>
 #include <stdlib.h>
 

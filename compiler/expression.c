@@ -14,7 +14,7 @@ static bool is_pure(const kc_walk *w, CXCursor call) {
     return pure;
 }
 
-static void enter(kc_walk *w) { /* what may not be done, or several times */
+static void enter(kc_walk *w) { /* begin code that may run never, once or several times */
     if (w->depth < KC_DEPTH)
         w->region[w->depth] = ++w->regions;
     else
@@ -44,7 +44,7 @@ static kc_update update_of_operator(enum CXBinaryOperatorKind op) {
     }
 }
 
-/* s = s + e, s = e + s, s = fmax(s, e): return which update it is, and e. */
+/* Return which kind of update s = s + e, s = e + s or s = fmax(s, e) is, and the operand e. */
 static kc_update update_by_value(CXCursor target, CXCursor value, CXCursor *operand) {
     value = kc_plain(value);
     if (kc_kind(value) == CXCursor_BinaryOperator) {
@@ -69,7 +69,7 @@ static kc_update update_by_value(CXCursor target, CXCursor value, CXCursor *oper
 
 /* --- changes --- */
 
-/* Note the reads of subscripts on the way to an element. */
+/* Note what the subscripts of an element read. */
 static void subscripts(kc_walk *w, CXCursor base) {
     for (;;) {
         base = kc_plain(base);
@@ -113,7 +113,8 @@ static void change(kc_walk *w, CXCursor target, bool reads, kc_update update) {
     kc_touch(w, plain, kc_place_of(w, plain), true, update);
 }
 
-/* Integers are combined as they are. Floating-point values would be cut at each step. */
+/* May the operand be combined with the target? A floating-point operand may not be combined with an integer,
+ * because each step would cut off its fraction. */
 static bool may_combine(CXCursor target, CXCursor operand) {
     CXType to = clang_getCanonicalType(clang_getCursorType(target)), from = clang_getCursorType(operand);
     if (kc_is_floating(to))
@@ -121,7 +122,7 @@ static bool may_combine(CXCursor target, CXCursor operand) {
     return kc_is_integer(to) && kc_is_integer(from) && to.kind != CXType_Bool;
 }
 
-/* used: the value of the assignment is used, so it is no mere update. */
+/* used: the value of the assignment is used, so the assignment does not count as an update. */
 static void assignment(kc_walk *w, CXCursor node, bool used) {
     CXCursor target = kc_child(node, 0), value = kc_child(node, 1), operand;
     if (kc_kind(node) == CXCursor_UnaryOperator) {
@@ -173,7 +174,7 @@ static bool keeps_values(CXType to, CXType from) {
                                      clang_Type_getSizeOf(from) <= clang_Type_getSizeOf(to)));
 }
 
-/* Do comparisons and assignments keep the order of all values? */
+/* Does every conversion from the value to the target keep all values? */
 static bool is_comparable(CXCursor target, CXCursor value) {
     CXCursor inner;
     CXType to = clang_getCursorType(target);
@@ -208,7 +209,8 @@ bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body) {
 
 /* --- calls --- */
 
-/* A function without a prototype converts its arguments itself. */
+/* Is the value converted when it becomes a parameter? A function without a prototype converts its arguments
+ * itself. */
 static bool is_converted(CXCursor parameter, CXCursor value) {
     CXType to = clang_getCanonicalType(clang_getCursorType(parameter));
     CXType from = clang_getCanonicalType(clang_getCursorType(value));
@@ -274,7 +276,7 @@ static void call_of(kc_walk *w, CXCursor call) {
 
 /* --- expressions --- */
 
-/* The value of a pointer is used, not what it points to. */
+/* Is the expression a pointer or an array? Then its address is used, and not what it points to. */
 static bool is_address(CXCursor node) {
     return kc_is_pointer(clang_getCursorType(node));
 }

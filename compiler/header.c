@@ -34,7 +34,7 @@ static bool read_by(CXCursor node, bool negative, kc_header *h) {
     return true;
 }
 
-/* i++, i += 2, i = i + 2, and the same downwards */
+/* Read the step of a loop: i++, i += 2 or i = i + 2, or the same downwards. */
 static bool read_step(CXCursor step, kc_header *h) {
     step = kc_plain(step);
     if (!kc_is_assignment(step) || !is_index(h, kc_child(step, 0)))
@@ -80,7 +80,7 @@ static void bind_index(kc_walk *w, const kc_header *h, int symbol, long long shi
     kc_bind(w, (kc_bound){.variable = h->index, .value = value});
 }
 
-/* Values of the index for which the test may hold, after a shift. */
+/* Return the values of the index for which the test may hold at index + shift. */
 static isl_set *tested(kc_walk *w, kc_header *h, int symbol, long long shift) {
     bool exact;
     bind_index(w, h, symbol, shift);
@@ -99,7 +99,7 @@ static isl_set *on_step(kc_walk *w, const kc_header *h, int symbol) {
     return isl_pw_aff_eq_set(isl_pw_aff_mod_val(way, step), kc_number(w, 0));
 }
 
-/* The test compares index + shift with a bound that does not depend on the index. */
+/* Read the bound, if the test compares index + shift with a bound that does not depend on the index. */
 static void read_bound(kc_walk *w, kc_header *h, int symbol) {
     CXCursor test = kc_plain(h->test);
     if (kc_kind(test) != CXCursor_BinaryOperator)
@@ -114,7 +114,7 @@ static void read_bound(kc_walk *w, kc_header *h, int symbol) {
     kc_unbind(w, w->bounds - 1);
     w->ignore = true;
     isl_pw_aff *shift = isl_pw_aff_sub(isl_pw_aff_copy(left.aff), kc_of_symbol(w, symbol));
-    int at = -1; /* of the index among the parameters of the bound */
+    int at = -1; /* position of the index among the parameters of the bound; −1: it is not there */
     for (int i = 0; right.aff && i < isl_pw_aff_dim(right.aff, isl_dim_param); i++) {
         isl_id *id = isl_pw_aff_get_dim_id(right.aff, isl_dim_param, (unsigned)i);
         at = id == w->nest->symbol[symbol].id ? i : at;
@@ -142,13 +142,14 @@ bool kc_header_enter(kc_walk *w, kc_header *h, int symbol) {
         return false;
     read_bound(w, h, symbol);
     kc_settle(w, isl_set_copy(w->domain));     /* the bound is checked below, with the loop's condition */
-    isl_set *inside = tested(w, h, symbol, 0); /* adds what the test computes */
+    isl_set *inside = tested(w, h, symbol, 0); /* adds checks for the values that the test computes */
     w->ignore = true;
     isl_set *next = tested(w, h, symbol, -h->step);
     w->ignore = false;
     isl_set *first = isl_pw_aff_eq_set(kc_of_symbol(w, symbol), isl_pw_aff_copy(h->from));
     CXType type = clang_getCursorType(h->index);
-    if (kc_is_unsigned(type) || clang_Type_getSizeOf(type) < 4) /* programs do not let int overflow */
+    /* a signed int must not overflow in C, so it needs no check */
+    if (kc_is_unsigned(type) || clang_Type_getSizeOf(type) < 4)
         kc_add_check(w, kc_of_symbol(w, symbol), type);
     isl_set *visited = isl_set_intersect(isl_set_union(first, next), isl_set_copy(w->domain));
     bool good = kc_settle(w, visited);

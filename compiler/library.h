@@ -8,7 +8,7 @@ bool kc_is_pure(const char *name);   /* its result depends only on its numeric a
 bool kc_is_local(const char *name);  /* it does the same on all ranks, and touches no arrays */
 bool kc_is_memory(const char *name); /* it touches the memory to which its arguments lead */
 bool kc_is_root(const char *name);   /* rank 0 alone may call it: files, clocks */
-/* Is it pure, but for errno? */
+/* Is the function pure, except that it may set errno? */
 bool kc_sets_errno(const char *name);
 /* Is the word in a list with blanks around each? */
 bool kc_has_word(const char *words, const char *word);

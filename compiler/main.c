@@ -1,5 +1,5 @@
-/* kilter-cc: what `kilter cc` runs. `kilter cc` has read and checked the options; they come as NAME=VALUE,
- * then the files, then flags of the compiler. */
+/* kilter-cc: the program that `kilter cc` runs after checking the options. Its arguments are the options as
+ * NAME=VALUE, then the files, then flags for the compiler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 enum { FLAGS_MOST = 100 };
 
 typedef struct request {
-    const char *file; /* the one with marked loops */
+    const char *file; /* the file with marked loops */
     const char *input[FLAGS_MOST], *flag[FLAGS_MOST];
     int inputs, flags;
     bool explain, json;
@@ -74,7 +74,7 @@ static kilter_status find_marked(request *r, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Flags that change what the source says. */
+/* Read a file with those flags of the compiler that change the meaning of the source. */
 static kilter_status open_unit(const request *r, const char *path, kc_unit *unit, kilter_error *error) {
     const char *flags[FLAGS_MOST];
     int count = 0;
@@ -87,7 +87,7 @@ static kilter_status open_unit(const request *r, const char *path, kc_unit *unit
 
 /* --- compiling --- */
 
-/* Flags for Kilter's library for the MPI of this compiler. */
+/* Return the flags for Kilter's library that fits the MPI of this compiler. */
 static char *library_flags(const char *mpicc) {
     const char *given = getenv("KILTER_CC_FLAGS");
     if (given)

@@ -1,8 +1,9 @@
-/* Members of structures as symbols: numbers in memory that the loop does not change.
+/* Treat members of structures as symbols if they are numbers that the loop does not change.
  *
- * A member is known by its place: a variable, constant subscripts, and names of members. Statements of the
- * loop that change the structure through this variable are seen here. The made program compares the member's
- * memory with the memory of the arrays that the loop writes, because other pointers may lead to it. */
+ * A member is identified by its place: a variable, constant subscripts, and names of members. This file finds
+ * statements of the loop that change the structure through this variable. Other pointers may lead to the
+ * member, too. So the generated program compares the member's memory with the memory of the arrays that the
+ * loop writes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 enum { MEMBERS = 8 };
 
-/* A member's place: the structure that encloses all others, and the members on the way. */
+/* A member's place: the outermost structure, and the members that lead from it to this member. */
 typedef struct member_path {
     kc_element base;
     CXCursor variable, field[MEMBERS]; /* field[0]: the last member */
@@ -43,7 +44,7 @@ static CXType type_at(const kc_walk *w, const kc_element *e, bool *exists) {
 /* Find the element that an expression means, if its position is constant. */
 static bool element_of(kc_walk *w, CXCursor node, kc_element *e) {
     int before = w->settled;
-    w->settled = w->checks; /* the checks of the expression around remain */
+    w->settled = w->checks; /* keep the checks of the enclosing expression */
     kc_place p = kc_place_of(w, node);
     w->settled = before;
     bool known = p.array >= 0 && !p.rows;
@@ -59,8 +60,8 @@ static bool is_same_structure(CXType a, CXType b) { /* canonical types */
            clang_equalTypes(clang_getUnqualifiedType(a), clang_getUnqualifiedType(b));
 }
 
-/* Read a.b.c or p->b.c. The element must have the type of the enclosing structure: a place counts members as
- * the whole structure. */
+/* Read a.b.c or p->b.c. The element must have the type of the outermost structure, because a place does not
+ * tell a member from its structure. */
 static bool path_of(kc_walk *w, CXCursor node, member_path *path, bool *exists) {
     *path = (member_path){.fields = 0};
     for (node = kc_plain(node); kc_kind(node) == CXCursor_MemberRefExpr; node = kc_plain(kc_child(node, 0))) {
@@ -92,7 +93,7 @@ static bool is_there(const kc_walk *w, const kc_element *e) {
     return false;
 }
 
-/* Return the member's text in C, to be freed; NULL: it has none. */
+/* Return the member's text in C, which the caller frees. Return NULL if there is no such text. */
 static char *text_of(const kc_walk *w, const member_path *path) {
     const kc_element *e = &path->base;
     bool arrow = e->count == 1 && e->at[0] == 0 && is_behind_pointer(w, e->array), named = true;

@@ -54,7 +54,8 @@ bool kc_is_stable(CXCursor function, CXCursor variable) {
     return !s.found;
 }
 
-/* The variable whose memory an element lies in; the null cursor: a pointer leads to it. */
+/* Return the variable whose memory contains an element. Return the null cursor if a pointer leads to the
+ * element. */
 static CXCursor root_of(CXCursor node) {
     for (;;) {
         node = kc_plain(node);
@@ -170,7 +171,7 @@ static enum CXChildVisitResult register_arrays(CXCursor node, CXCursor parent, C
     CXCursor variable = kc_kind(node) == CXCursor_DeclRefExpr ? clang_getCursorReferenced(node) : node;
     if (kc_kind(node) == CXCursor_DeclRefExpr && kc_is_pointer(clang_getCursorType(variable)) &&
         !kc_is_own(w, variable)) {
-        kc_place place = kc_place_of(w, node); /* what its dimensions tell is known from now on */
+        kc_place place = kc_place_of(w, node); /* the call notes the limits of the array's dimensions */
         kc_place_free(&place);
     }
     return CXChildVisit_Recurse;
@@ -201,7 +202,7 @@ static enum CXChildVisitResult look_for_return(CXCursor node, CXCursor parent, C
     return *(bool *)data ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
-/* May a jump keep the program from parts of a loop? */
+/* May a jump make the program skip parts of a loop? */
 static bool has_jump(CXCursor node) {
     bool found = false;
     clang_visitChildren(node, look_for_jump, &found);
@@ -228,7 +229,7 @@ static bool ends_early(CXCursor body) {
     return found;
 }
 
-static void within(kc_walk *w, CXCursor node, isl_set *where) { /* takes `where` */
+static void within(kc_walk *w, CXCursor node, isl_set *where) { /* the function frees `where` */
     isl_set *before = isl_set_copy(w->domain);
     int depth = w->depth;
     enter(w, node);
@@ -393,7 +394,7 @@ static void switch_statement(kc_walk *w, CXCursor node) {
     w->loops++;
     w->unsure++;
     if (kc_kind(body) == CXCursor_CompoundStmt)
-        compound(w, body, true); /* a label may lead to each statement */
+        compound(w, body, true); /* the switch may jump to any statement that has a label */
     else
         kc_wrong(w->nest, node, "a switch without braces");
     w->unsure--;
@@ -516,7 +517,7 @@ static void find_inner(kc_nest *n) {
     }
 }
 
-/* Indices of the loops around have the values that their headers give them. */
+/* Note which values the header of an enclosing loop gives to its index. */
 static void know_header(kc_walk *outer, CXCursor around) {
     kc_nest *n = outer->nest;
     kc_walk *w = calloc(1, sizeof *w);
@@ -526,7 +527,7 @@ static void know_header(kc_walk *outer, CXCursor around) {
     *w = (kc_walk){.nest = n,
                    .loop = around,
                    .domain = isl_set_universe(isl_space_set_alloc(n->isl, 0, 0)),
-                   .alone = true}; /* nothing is compared before the loop around */
+                   .alone = true}; /* the generated program compares no members before this loop */
     clang_visitChildren(kc_child(around, kc_child_count(around) - 1), collect, w);
     bool known = kc_header_read(w, around, &h) && !kc_has(w->index, w->indices, h.index);
     clang_visitChildren(around, collect, w);

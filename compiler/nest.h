@@ -15,7 +15,7 @@
 
 enum { KC_DIMS = 6, KC_DEPTH = 16, KC_ARRAYS = 64, KC_ACCESSES = 1024, KC_SYMBOLS = 128, KC_TEXT = 400 };
 
-/* An array, a pointer or a scalar that the loop's iterations touch and that is not theirs alone. */
+/* An array, a pointer or a scalar that the loop's iterations touch and share. */
 typedef struct kc_array {
     CXCursor variable; /* its declaration */
     char *name;
@@ -23,15 +23,15 @@ typedef struct kc_array {
     bool pointer;    /* memory of unknown size */
     bool fresh;      /* an array, or a restricted pointer: no other name leads to its memory */
     int dims;        /* number of subscripts of its accesses; the rows of flat memory count as one */
-    int stride;      /* of flat memory, x[i * n + j]: the symbol n; −1: there is none */
-    long long width; /* of flat memory whose rows have a constant length: that length; 0: none */
+    int stride;      /* for flat memory such as x[i * n + j]: the symbol n; −1: there is none */
+    long long width; /* constant length of the rows of flat memory; 0: there is none */
 } kc_array;
 
 typedef enum kc_update {
     KC_NO_UPDATE,
     KC_SUM,
     KC_PRODUCT,
-    KC_LEAST, /* by a comparison, so that NaN stays */
+    KC_LEAST, /* by a comparison, which keeps a NaN */
     KC_MOST,
     KC_FMIN, /* fmin(), which prefers numbers to NaN */
     KC_FMAX,
@@ -41,44 +41,45 @@ typedef struct kc_access {
     int array;
     bool write;
     kc_update update; /* part of an update of a scalar: s += …, s = fmax(s, …) */
-    bool in_inner;    /* within the first loop inside */
-    bool by_own_name; /* in a called function, which names the variable itself */
-    bool unsure;      /* a condition that is not known may keep iterations from it */
-    int member;       /* it reads a member of a structure: the member's symbol; −1: it does not */
-    /* from [index of the loop] or [index, index of the first loop inside] to the subscripts */
+    bool in_inner;    /* the access is within the first loop inside */
+    bool by_own_name; /* in a called function that uses the variable's own name */
+    bool unsure;      /* an unknown condition may make iterations skip the access */
+    int member;       /* if a member of a structure is read: the member's symbol; otherwise −1 */
+    /* maps [index of the loop], or [index, index of the first loop inside], to the subscripts */
     isl_map *where;
-    int region[KC_DEPTH + 1], depth; /* the conditions and loops around it, from the outside */
+    int region[KC_DEPTH + 1], depth; /* the conditions and loops around the access, from the outermost one */
     unsigned line;
 } kc_access;
 
 /* A loop, as its header describes it. */
 typedef struct kc_header {
     CXCursor loop, index, lower, test, bound, body;
-    bool declared;         /* the header declares the index */
-    long long step;        /* negative: the index falls */
-    bool inclusive;        /* the index may reach the bound */
-    long long shift;       /* index + shift is compared with the bound */
-    bool ends;             /* a jump may end it before its test fails */
-    bool unsure;           /* the test is not known, or only in part */
-    isl_pw_aff *from, *to; /* first value; the value that the index does not reach; NULL: not affine */
+    bool declared;   /* the header declares the index */
+    long long step;  /* negative: the index falls */
+    bool inclusive;  /* the index may reach the bound */
+    long long shift; /* index + shift is compared with the bound */
+    bool ends;       /* a jump may end the loop before its test fails */
+    bool unsure;     /* the test is unknown, or known only in part */
+    /* from: first value of the index; to: first value that it does not reach; NULL: not affine */
+    isl_pw_aff *from, *to;
 } kc_header;
 
 typedef struct kc_symbol {
-    CXCursor variable; /* of a member: the structure, or the pointer that leads to it */
+    CXCursor variable; /* for a member: the structure, or the pointer to it */
     isl_id *id;        /* its name is the symbol's text in C, for example n or s->n */
-    int array;         /* of a member: the array that the structure lies in; −1: no member */
-    bool used;         /* of a member: its value is relied on */
-    int loops;         /* number of the loop whose index this is, from 1; 0: a parameter */
+    int array; /* for a member: the array that contains the structure; −1: the symbol is not a member */
+    bool used; /* for a member: the loop relies on its value */
+    int loops; /* for an index: number of its loop, from 1; 0: the symbol is a parameter */
     bool is_index;
 } kc_symbol;
 
 typedef struct kc_nest {
     isl_ctx *isl;
     CXCursor function; /* the function that the loop is in */
-    const char *pure;  /* functions that the user vouches for, with blanks around */
+    const char *pure; /* names of functions that the user declared pure, with a blank before and after each */
     kc_header outer, inner;
     bool has_inner;           /* the body is one loop, perhaps in a function that it calls */
-    CXCursor calls[KC_DEPTH]; /* the calls on the way to the first loop inside */
+    CXCursor calls[KC_DEPTH]; /* the calls that lead to the first loop inside */
     int call_count;
     kc_array array[KC_ARRAYS];
     int arrays;
@@ -86,20 +87,20 @@ typedef struct kc_nest {
     int accesses;
     kc_symbol symbol[KC_SYMBOLS];
     int symbols;
-    isl_set *context;    /* what is known of the parameters */
-    unsigned wrong_line; /* the first thing that was not understood */
+    isl_set *context;    /* what is known about the parameters */
+    unsigned wrong_line; /* line of the first thing that was not understood */
     char wrong[KC_TEXT];
 } kc_nest;
 
-/* Read the loop. The nest is to be freed in any case; nest->wrong is "" if all was understood. */
+/* Read the loop. The caller must always free the nest. nest->wrong is "" if everything was understood. */
 kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure);
 void kc_nest_free(kc_nest *nest);
-const char *kc_text_of(const kc_nest *nest, int symbol); /* its text in C */
-/* Does the loop only read members of the array's structures that are symbols? */
+const char *kc_text_of(const kc_nest *nest, int symbol); /* the symbol's text in C */
+/* Does the loop read nothing from the array's structures except members that are symbols? */
 bool kc_is_read_by_members(const kc_nest *nest, int array);
 void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Is the variable never changed after its declaration, as far as its own name goes? */
+/* Is the variable never changed by its own name after its declaration? */
 bool kc_is_stable(CXCursor function, CXCursor variable);
 /* May a pointer lead to the variable? */
 bool kc_has_address(CXCursor variable);

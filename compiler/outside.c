@@ -1,5 +1,6 @@
-/* Code outside of marked loops. All ranks do it, except that rank 0 alone reads and writes files. Before a
- * statement that may touch the memory of a distributed array, the array is made whole on all ranks. */
+/* Edit the code outside of marked loops. All ranks run this code, but only rank 0 reads and writes files.
+ * Before a statement that may touch the memory of a distributed array, the array is made whole on all
+ * ranks. */
 #include "outside.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ typedef struct outside {
     kilter_status status;
     CXCursor marked[FUNCTIONS_MOST], seen[FUNCTIONS_MOST], all[FUNCTIONS_MOST];
     int marks, seens, count, lives;
-    CXCursor here;  /* the present function */
+    CXCursor here;  /* the function that is being edited */
     bool in_switch; /* labels of a switch may stand in this block */
 } outside;
 
@@ -140,8 +141,8 @@ static bool leads_to_rows(const outside *o, CXCursor variable) {
     return is_distributed(o->unit, variable) || (has_pointers(o->unit) && kc_has_address(variable));
 }
 
-/* May the element be part of a distributed array? Elements of declared arrays to which no pointer leads are
- * not. */
+/* May the element be part of a distributed array? An element of a declared array that is not distributed is
+ * no such part if no pointer leads to the array. */
 static bool may_be_distributed(const outside *o, CXCursor node) {
     for (;;) {
         node = kc_plain(node);
@@ -297,7 +298,8 @@ static enum CXChildVisitResult look_for_jump(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
-/* When an automatic array's block ends, its memory is no part of a distributed array any more. */
+/* Note the memory of declared arrays to which rows may belong. When the block of an automatic array ends, its
+ * memory no longer belongs to a distributed array. */
 static void end_lives(outside *o, CXCursor declarations) {
     kc_children parts = kc_children_of(declarations);
     for (size_t i = 0; i < parts.count && o->status == KILTER_OK; i++) {
@@ -353,7 +355,7 @@ static void children(outside *o, CXCursor node, size_t first, bool alone) {
 }
 
 /* Refuse the header of a loop around a marked loop if the header reads or writes memory. All ranks compute
- * the header again and again, and a rank has only a part of a distributed array. */
+ * the header in every iteration, but a rank has only a part of a distributed array. */
 static void header(outside *o, CXCursor node, size_t from, size_t to) {
     kc_children parts = kc_children_of(node);
     for (size_t i = from; i < to && i < parts.count; i++) {
@@ -405,13 +407,13 @@ static void statement(outside *o, CXCursor node, bool alone) {
     case CXCursor_LabelStmt:
         children(o, node, count - 1, false);
         return;
-    default: /* a call of a function with marked loops, which does all itself */
+    default: /* a call of a function with marked loops, which is edited itself */
         return;
     }
 }
 
-/* Arguments of a call of a function with marked loops are computed before it, as is the rest of the
- * statement. */
+/* Refuse a statement that calls a function with a marked loop and also touches memory that may be
+ * distributed. */
 static enum CXChildVisitResult look_for_mix(CXCursor node, CXCursor parent, CXClientData data) {
     outside *o = data;
     (void)parent;
@@ -570,7 +572,8 @@ static bool is_statement(CXCursor node, CXCursor parent) {
     }
 }
 
-/* A function of an included file is not edited, so it must not need it. */
+/* Functions of included files are not edited. So refuse such a function if one of its calls must be
+ * edited. */
 static enum CXChildVisitResult look_for_root(CXCursor node, CXCursor parent, CXClientData data) {
     outside *o = data;
     (void)parent;
@@ -627,7 +630,8 @@ static enum CXChildVisitResult look_for_marked_before(CXCursor node, CXCursor pa
     return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
-/* An iteration sets errno only on the rank that has it. */
+/* Refuse errno after a marked loop that may set it. An iteration sets errno only on the rank that runs the
+ * iteration. */
 static void check_errno(outside *o, CXCursor call) {
     errno_search math = {.o = o}, before = {.o = o};
     unsigned to;
@@ -702,7 +706,7 @@ kilter_status kc_outside(const kc_unit *u, kc_edits *edits, kilter_error *error)
     return status;
 }
 
-/* --- variables that live on --- */
+/* --- variables that are used after the loop --- */
 
 typedef struct lives {
     const kc_unit *unit;
@@ -734,7 +738,7 @@ static bool is_index_of(CXCursor loop, CXCursor variable) {
            clang_equalCursors(kc_declaration(kc_child(start, 0)), variable);
 }
 
-/* In another marked loop, the variable is that loop's own. */
+/* Is the node another marked loop, in which the variable is private? */
 static bool is_own_there(const lives *l, CXCursor node) {
     for (int i = 0; i < l->unit->loops; i++) {
         const kc_loop *other = &l->unit->loop[i];

@@ -49,7 +49,7 @@ static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
     }
     isl_pw_aff **last = &p->at[p->count - 1];
     if (by.rows && (back || (p->rows && p->stride != by.stride))) {
-        isl_pw_aff_free(by.aff); /* not a row of one length */
+        isl_pw_aff_free(by.aff); /* the rows have different lengths, or the address goes backwards */
         by.aff = NULL;
     }
     if (by.rows && by.aff) {
@@ -70,9 +70,10 @@ static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
 
 /* --- arrays --- */
 
-static const long long DIMENSION_MOST = 1LL << 56; /* no memory is larger */
+static const long long DIMENSION_MOST = 1LL << 56; /* greatest number of elements; no memory is larger */
 
-/* The dimensions of a declared array are at least 1, so long as their variables keep their values. */
+/* Note that the dimensions of a declared array are at least 1. Consider only dimensions that are variables
+ * which never change. */
 static void know_dimensions(kc_walk *w, CXCursor variable) {
     kc_children parts = kc_children_of(variable);
     for (size_t i = 0; i < parts.count; i++) {
@@ -90,7 +91,7 @@ static void know_dimensions(kc_walk *w, CXCursor variable) {
     free(parts.at);
 }
 
-static bool is_volatile(CXType type) { /* or its elements are */
+static bool is_volatile(CXType type) { /* is the type, or the type of its elements, volatile? */
     CXType of = clang_getPointeeType(type);
     if (of.kind == CXType_Invalid)
         of = clang_getArrayElementType(type);
@@ -154,12 +155,12 @@ static bool keeps_elements(CXCursor node, CXCursor inner) {
     if (to.kind == CXType_Invalid || from.kind == CXType_Invalid)
         return true; /* no pointers */
     long long a = clang_Type_getSizeOf(to), b = clang_Type_getSizeOf(from);
-    if (to.kind == from.kind && (a < 0 || b < 0)) /* rows of a length that is not constant */
+    if (to.kind == from.kind && (a < 0 || b < 0)) /* rows whose length is not constant */
         return kc_kind(node) != CXCursor_CStyleCastExpr;
     return a == b && kc_is_pointer(to) == kc_is_pointer(from);
 }
 
-/* A pointer that lies in memory leads to memory that is not known. */
+/* Is the pointer itself an element in memory? Then it is unknown where it leads. */
 static bool is_loaded_pointer(CXCursor node) {
     CXCursor plain = kc_plain(node);
     bool element = kc_kind(plain) == CXCursor_ArraySubscriptExpr ||
@@ -218,7 +219,7 @@ kc_place kc_place_of(kc_walk *w, CXCursor node) {
         return of_variable(w, node);
     case CXCursor_ArraySubscriptExpr:
         return of_subscript(w, node);
-    case CXCursor_UnaryOperator: /* * and & change nothing here */
+    case CXCursor_UnaryOperator: /* x, *x and &x have the same place */
         if (clang_getCursorUnaryOperatorKind(node) == CXUnaryOperator_Deref ||
             clang_getCursorUnaryOperatorKind(node) == CXUnaryOperator_AddrOf)
             return kc_place_of(w, kc_child(node, 0));
@@ -245,7 +246,7 @@ kc_place kc_place_of(kc_walk *w, CXCursor node) {
 
 /* --- accesses --- */
 
-/* Turn the subscripts into a map from nothing, whose parameters are all symbols. */
+/* Turn the subscripts into a map without input dimensions. All symbols are its parameters. */
 static isl_map *map_of(kc_walk *w, kc_place *p) {
     isl_map *map = isl_map_from_domain(isl_set_copy(w->domain));
     for (int i = 0; i < p->count; i++) {
@@ -259,7 +260,8 @@ static isl_map *map_of(kc_walk *w, kc_place *p) {
     return isl_map_intersect_domain(map, isl_set_copy(w->domain));
 }
 
-/* Turn the indices of loops into dimensions: the loop's own, and perhaps that of the first loop inside. */
+/* Turn indices of loops into input dimensions: the index of the loop, and perhaps the index of the first loop
+ * inside. */
 static isl_map *with_indices(kc_walk *w, isl_map *map) {
     for (int i = 0; i < w->nest->symbols; i++) {
         const kc_symbol *s = &w->nest->symbol[i];

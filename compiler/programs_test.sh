@@ -21,7 +21,7 @@ for program in "$@"; do
     gcc -O2 -Wno-unknown-pragmas "$program" -o "$work/$name.sequential" -lm
     "$mpicc" "${flags[@]}" -I"$(dirname "$program")" -include "$source/src/loop/forced_test_helper.h" -D_GNU_SOURCE \
         "$work/$name.kilter.c" -o "$work/$name" "${libraries[@]}" || { fail "$name: its program does not compile"; continue; }
-    expected=${program%.c}.expected # of sums that round otherwise than the sequential program
+    expected=${program%.c}.expected # for exact sums, which give other last bits than the sequential program
     if [ -f "$expected" ]; then cp "$expected" "$work/expected"; else "$work/$name.sequential" >"$work/expected"; fi
     stops=$(sed -n '1s,^/\* stops: \(.*\) \*/$,\1,p' "$program")
     for n in $ranks; do

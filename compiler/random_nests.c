@@ -5,8 +5,8 @@
  *
  * Each nest has two or three loops and one to three statements with affine subscripts. Its dependences are
  * found by carrying out all iterations for small bounds. A verdict is wrong if it allows what the iterations
- * forbid. A refusal is counted if the iterations would allow a DOALL loop over rows. In some nests the
- * bound is a member of a structure. Some of these nests change it, and none of those may be allowed. */
+ * forbid. A refusal is counted if the iterations would allow a DOALL loop over rows. In some nests the bound
+ * is a member of a structure. Some of these nests change the structure. kilter cc must allow none of them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,17 +25,22 @@ typedef struct affine {
 typedef struct reference {
     int array; /* 0 to 2 */
     affine row, column;
-    int parity; /* −1: none; the statement is done only if (i + j) % 2 is this; of the first reference */
+    int parity; /* used in the first reference: the statement is done only if (i + j) % 2 has this value; −1:
+                   always */
 } reference;
 
 typedef struct statement {
-    int count, depth; /* references; the first is written. depth: number of loops around it */
+    /* count: number of references, of which the first is written; depth: number of loops around the statement
+     */
+    int count, depth;
     reference at[REFERENCES];
 } statement;
 
 typedef struct nest {
     int loops, statements, step;
-    int member, change, changed_in; /* texts of the bound and of the change; 0: none. changed_in: the loop */
+    /* member, change: which texts of BOUND and CHANGE are used, 0: none; changed_in: the loop with the change
+     */
+    int member, change, changed_in;
     affine lo[LOOPS], hi[LOOPS];
     statement at[STATEMENTS];
 } nest;
@@ -190,7 +195,7 @@ static void print_loops(const nest *n, int loop, FILE *out) {
     fprintf(out, "; %c += %d) {\n", INDEX[loop], loop == 0 ? n->step : 1);
     if (loop == n->changed_in)
         fprintf(out, "%s\n", CHANGE[n->change].text);
-    for (int s = 0; s < n->statements; s++) /* at the end of its loop, before the deeper one */
+    for (int s = 0; s < n->statements; s++) /* statements of this loop come before the deeper loop */
         if (n->at[s].depth == loop + 1)
             print_statement(&n->at[s], out);
     if (loop + 1 < n->loops)
@@ -262,7 +267,7 @@ static void carry_out(const nest *n, int loop, int *index, int bound, trace *t) 
 
 typedef struct truth {
     bool carried, anti_only, far, blocks; /* blocks: a dependence goes to an earlier block */
-    bool rows;                            /* written rows go with the index, read rows are near */
+    bool rows; /* the rows that are written and read are the index plus a constant */
 } truth;
 
 static void compare_touches(const touch *x, const touch *y, int step, truth *t) {

@@ -80,7 +80,7 @@ static void print_op(isl_ast_expr *e, FILE *out) {
             print_call(e, ops[i].name, ops[i].between, out);
             return;
         }
-    fputs("kcc_unknown", out); /* does not compile */
+    fputs("kcc_unknown", out); /* this name is not declared, so the program does not compile */
 }
 
 static void print(isl_ast_expr *e, FILE *out) {
@@ -103,7 +103,7 @@ static void print(isl_ast_expr *e, FILE *out) {
     }
 }
 
-static char *text_of(isl_ctx *isl, isl_pw_aff *value) { /* takes it */
+static char *text_of(isl_ctx *isl, isl_pw_aff *value) { /* frees `value` */
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -121,7 +121,7 @@ static char *text_of(isl_ctx *isl, isl_pw_aff *value) { /* takes it */
     return NULL;
 }
 
-/* A number wherever `like` may have a value. */
+/* Return a constant number on the space on which `like` is defined. */
 static isl_pw_aff *number(isl_pw_aff *like, long value) {
     isl_val *v = isl_val_int_from_si(isl_pw_aff_get_ctx(like), value);
     isl_aff *aff = isl_aff_val_on_domain_space(isl_pw_aff_get_domain_space(like), v);
@@ -150,8 +150,7 @@ bool kc_row_range(const kc_nest *n, int array, char **from, char **to) {
         isl_set_dim_has_upper_bound(rows, isl_dim_set, 0) == isl_bool_true) {
         isl_pw_aff *first = isl_set_dim_min(isl_set_copy(rows), 0),
                    *last = isl_set_dim_max(isl_set_copy(rows), 0);
-        first =
-            isl_pw_aff_union_min(first, number(first, 1L << 40)); /* no rows: the first is after the last */
+        first = isl_pw_aff_union_min(first, number(first, 1L << 40)); /* without rows, first exceeds last */
         last = isl_pw_aff_union_max(last, number(last, -1));
         *from = text_of(n->isl, isl_pw_aff_coalesce(first));
         *to = text_of(n->isl, isl_pw_aff_coalesce(isl_pw_aff_add(last, number(last, 1))));

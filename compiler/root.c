@@ -1,5 +1,5 @@
-/* Statements that rank 0 alone does. All ranks get what it changes: variables, and memory to which variables
- * lead. */
+/* Edit statements that only rank 0 runs. All ranks get the variables that rank 0 changes, and the memory that
+ * it changes behind pointers. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,9 +12,9 @@ enum { SHARED_MOST = 64, FUNCTIONS_MOST = 64 };
 typedef struct root_walk {
     const kc_unit *unit;
     const kc_root *root;
-    CXCursor function; /* the present one: that of the statement, or one that it calls */
+    CXCursor function; /* the function being searched: it contains the statement or is called by it */
     CXCursor shared[SHARED_MOST];
-    bool by_pointer[SHARED_MOST]; /* the memory to which it leads, not the variable */
+    bool by_pointer[SHARED_MOST]; /* true: share the memory behind the pointer, not the variable */
     int count;
     CXCursor seen[FUNCTIONS_MOST];
     int seens;
@@ -47,7 +47,7 @@ static bool holds_pointer(CXType type) {
     return found;
 }
 
-static CXType pointee_of(CXType type) { /* of a pointer, or of a parameter that is written as an array */
+static CXType pointee_of(CXType type) { /* the type is a pointer, or an array if a parameter is declared so */
     type = clang_getCanonicalType(type);
     return type.kind == CXType_Pointer ? clang_getPointeeType(type) : clang_getArrayElementType(type);
 }
@@ -98,23 +98,24 @@ static bool is_own(const root_walk *w, CXCursor variable) {
            clang_Cursor_getStorageClass(variable) != CX_SC_Static;
 }
 
-/* Return whether code outside the marked statement has no name for a static variable. */
+/* Return whether a static variable has no name outside of the marked statement. */
 static bool is_hidden(const root_walk *w, CXCursor variable) {
     bool global = kc_kind(clang_getCursorSemanticParent(variable)) == CXCursor_TranslationUnit;
     return (is_called(w) && !global) || kc_is_within(variable, w->root->statement);
 }
 
-/* An element of a type, in the variable or in the memory to which it leads, may change. */
+/* Note that an element of type `of` may change. The element is in the variable, or in the memory to which the
+ * variable leads. */
 static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointer, CXType of) {
     char *name = kc_name(variable);
     bool own = is_own(w, variable);
     bool parameter = own && is_called(w) && kc_kind(variable) == CXCursor_ParmDecl;
     if (own && !by_pointer) {
-        free(name); /* nobody else sees it */
+        free(name); /* no code outside of the statement sees the variable */
         return;
     }
     if (parameter && !clang_isConstQualifiedType(pointee_of(clang_getCursorType(variable)))) {
-        free(name); /* the call says what it leads to */
+        free(name); /* the argument of the call shows which memory changes */
         return;
     }
     if (own || clang_getCanonicalType(of).kind == CXType_Void)
@@ -128,8 +129,8 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
     free(name);
 }
 
-/* Find the variable whose memory an element lies in, or that leads to it. The null cursor: it is not known.
- */
+/* Find the variable that contains an element or leads to it. Return the null cursor if the variable is not
+ * known. */
 static CXCursor variable_of(CXCursor node, bool *by_pointer) {
     for (int steps = 0; steps < 64; steps++) {
         node = kc_plain(node);
@@ -157,7 +158,7 @@ static CXCursor variable_of(CXCursor node, bool *by_pointer) {
         bool arithmetic =
             kc_kind(below) == CXCursor_BinaryOperator || kc_kind(below) == CXCursor_UnaryOperator;
         if (pointer && !sum && kc_is_null(variable) && !arithmetic)
-            break; /* the pointer lies in memory */
+            break; /* the pointer itself is an element in memory */
         *by_pointer = *by_pointer || pointer;
         node = base;
     }

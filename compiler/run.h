@@ -16,8 +16,8 @@ typedef struct kc_words {
 void kc_add_word(kc_words *words, const char *word);
 void kc_add_text(kc_words *words, const char *text); /* words separated by blanks */
 void kc_words_free(kc_words *words);
-/* Run a command. output: file for its standard output; NULL: that of this process. KILTER_ERR_SYSTEM: it
- * cannot be started. *code: its exit code */
+/* Run a command, and set *code to its exit code. output: file for its standard output; NULL: the standard
+ * output of this process. KILTER_ERR_SYSTEM: the command cannot be started. */
 kilter_status kc_run(const kc_words *words, const char *output, int *code, kilter_error *error);
 /* Return what a command prints, or NULL if it fails. To be freed. */
 char *kc_output_of(const char *command);

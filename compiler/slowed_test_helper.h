@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-static double slowed_from_s, slowed_rows; /* when the body got its rows, and how many */
+static double slowed_from_s, slowed_rows; /* time at which the body got its rows, and number of these rows */
 
 static inline double slowed_cpu_s(void) {
     struct timespec t;

@@ -11,7 +11,7 @@
 #include "base/base.h"
 
 enum { FLAGS_MOST = 64 };
-static const unsigned long OPERATIONS_MOST = 3000000; /* of isl for one loop */
+static const unsigned long OPERATIONS_MOST = 3000000; /* greatest number of isl operations for one loop */
 static const long FILE_MOST = 16 << 20;
 
 /* --- the file --- */
@@ -124,7 +124,7 @@ static void add_name(char *list, size_t room, const char *name) {
     snprintf(list + used, room - used, "%s%s ", used ? "" : " ", name);
 }
 
-/* reduction(op: x, y) or reduction(exact +: x, y): remember the names. */
+/* Read reduction(op: x, y) or reduction(exact +: x, y), and store the names. */
 static bool read_reduction(const tokens *t, unsigned *i, unsigned end, kc_clauses *c) {
     if (!is_token(t, ++*i, "("))
         return false;
@@ -186,7 +186,7 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
     return KILTER_OK;
 }
 
-/* pure(f, g) */
+/* Read pure(f, g), and note the functions. */
 static kilter_status read_pure(kc_unit *u, const tokens *t, unsigned i, unsigned end, kilter_error *error) {
     unsigned line, offset, at = i + 5;
     kilter_status status = KILTER_OK;
@@ -268,7 +268,7 @@ static kc_pragma *pragma_of(kc_unit *u, CXCursor loop) {
     return NULL;
 }
 
-/* Does a marked loop stand within this one? */
+/* Does this loop contain a marked loop? */
 static bool holds_marked(kc_unit *u, CXCursor loop) {
     unsigned from, to;
     if (!kc_extent(loop, &from, &to))

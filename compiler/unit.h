@@ -9,20 +9,20 @@ enum { KC_LOOPS = 256, KC_PRAGMAS = 128 };
 
 typedef struct kc_loop {
     CXCursor loop, function;
-    bool marked;          /* a pragma stands before it */
-    unsigned pragma_from; /* offset of the pragma's line, or of the loop */
+    bool marked;          /* a pragma stands before the loop */
+    unsigned pragma_from; /* offset of the pragma's line; without a pragma, of the loop */
     kc_clauses clauses;
     kc_nest *nest;
     kc_decision decision;
 } kc_loop;
 
 typedef struct kc_pragma {
-    unsigned line, from, next; /* offsets of its line and of the token after it */
+    unsigned line, from, next; /* line number of the pragma; offsets of its line and of the token after it */
     kc_clauses clauses;
     bool used;
 } kc_pragma;
 
-typedef struct kc_root { /* a statement that rank 0 alone does */
+typedef struct kc_root { /* a statement that only rank 0 runs */
     unsigned line, from, next;
     CXCursor statement, function;
 } kc_root;
@@ -38,13 +38,13 @@ typedef struct kc_unit {
     int pragmas;
     kc_root root[KC_PRAGMAS];
     int roots;
-    char pure[2000];        /* names of functions that the user vouches for, with blanks around */
-    unsigned reserved_line; /* of a name that begins as those of kilter cc; 0: there is none */
+    char pure[2000]; /* names of functions that the user declared pure, with a blank before and after each */
+    unsigned reserved_line; /* line with a name that begins with kcc_ or KCC_; 0: there is none */
     kc_loop loop[KC_LOOPS];
     int loops;
 } kc_unit;
 
-/* Read a file, and decide on its loops. The unit is to be closed in any case. flags: further flags of the
+/* Read a file, and decide on its loops. The caller must always close the unit. flags: more flags for the
  * compiler. KILTER_ERR_INPUT: the file cannot be read, does not compile, or has a wrong pragma */
 kilter_status kc_unit_open(kc_unit *unit, const char *path, const char *const *flags, int count,
                            kilter_error *error);
@@ -54,11 +54,12 @@ kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error);
 
 /* --- vouched.c --- */
 
-/* Note a function that the user vouches for. KILTER_ERR_INPUT: it is not declared, or cannot be pure */
+/* Note a function that the user declared pure. KILTER_ERR_INPUT: it is not declared in C, or cannot be
+ * pure */
 kilter_status kc_add_pure(kc_unit *unit, const char *name, unsigned line, kilter_error *error);
-/* Find the statements of the root pragmas. KILTER_ERR_INPUT: a pragma stands before none */
+/* Find the statements of the root pragmas. KILTER_ERR_INPUT: a pragma does not stand before a statement */
 kilter_status kc_find_roots(kc_unit *unit, kilter_error *error);
-const kc_root *kc_root_of(const kc_unit *unit, CXCursor statement); /* NULL: all ranks do it */
+const kc_root *kc_root_of(const kc_unit *unit, CXCursor statement); /* NULL: all ranks run the statement */
 
 /* --- explain.c --- */
 

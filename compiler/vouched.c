@@ -1,4 +1,5 @@
-/* Pragmas by which the user says more than the source: pure functions, and statements for rank 0. */
+/* Read pragmas that tell more than the source: which functions are pure, and which statements only rank 0
+ * runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,8 @@ static enum CXChildVisitResult look_for_function(CXCursor node, CXCursor parent,
     return CXChildVisit_Continue;
 }
 
-/* Return the line in which a function changes a variable that is not its own; 0: it does not by name. */
+/* Find the line in which a function changes a global or static variable by its name. *line stays 0 if there
+ * is none. */
 static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, CXClientData data) {
     unsigned *line = data;
     (void)parent;

@@ -12,7 +12,7 @@ typedef struct kc_value {
     int stride; /* the symbol; −1: none */
 } kc_value;
 
-enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* memory of one iteration alone; memory that is not known */
+enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* KC_OWN: memory of one iteration alone; KC_UNKNOWN: unknown memory */
 
 /* An element, or the address of one. Arithmetic on the address changes the last subscript. */
 typedef struct kc_place {
@@ -32,7 +32,7 @@ typedef struct kc_bound {
     kc_place place;
 } kc_bound;
 
-/* A value that must be within the limits of its type. Otherwise C computes another one. */
+/* A value that must be within the limits of its type. Otherwise C computes a different value. */
 typedef struct kc_check {
     isl_pw_aff *value;
     CXType type;
@@ -47,72 +47,74 @@ typedef struct kc_element {
 typedef struct kc_walk {
     kc_nest *nest;
     CXCursor loop;
-    isl_set *domain; /* of the present statement */
+    isl_set *domain; /* the iterations that run the statement that is being read */
     kc_bound bound[KC_BOUND];
     int bounds;
     CXCursor changed[KC_CHANGED], index[KC_CHANGED]; /* variables that statements and loop headers change */
     int changes, indices;
     kc_check check[KC_CHECKS];
-    int checks, settled;        /* settled: the first of those that kc_settle() looks at */
-    kc_element there[KC_THERE]; /* structures behind pointers, which the loop's header reads in any case */
+    int checks, settled;        /* settled: number of the first check that kc_settle() looks at */
+    kc_element there[KC_THERE]; /* structures behind pointers that the loop's header always reads */
     int theres;
     bool alone;                      /* members of structures are unknown */
-    CXCursor function[KC_FUNCTIONS]; /* functions that were looked through */
+    CXCursor function[KC_FUNCTIONS]; /* functions that were already searched */
     int functions;
     int region[KC_DEPTH + 1], depth, regions;
     int loops, calls;
-    int unsure; /* number of unknown conditions around the present statement */
+    int unsure; /* number of unknown conditions around the statement that is being read */
     bool in_inner, ignore;
-    bool returned; /* the present function may have returned */
+    bool returned; /* the function that is being read may have returned */
 } kc_walk;
 
 /* --- affine.c --- */
 
 kc_value kc_eval(kc_walk *w, CXCursor node);
 void kc_value_free(kc_value value);
-/* As kc_eval(), if the value is affine and within its types' limits wherever the statement is done. */
+/* Evaluate as kc_eval() does. Return NULL if the value is not affine, or may exceed the limits of its types
+ * where the statement runs. */
 isl_pw_aff *kc_affine(kc_walk *w, CXCursor node);
-/* Iterations in which a condition may hold. *exact: it holds there and nowhere else. Limits are not checked.
- */
+/* Return the iterations in which a condition may hold. *exact: the condition holds in exactly these
+ * iterations. Limits of types are not checked. */
 isl_set *kc_condition(kc_walk *w, CXCursor node, bool *exact);
-/* Check that all values since the last call are within their limits in `where`. Takes `where`. */
+/* Check that all values since the last call are within their limits in `where`. The call frees `where`. */
 bool kc_settle(kc_walk *w, isl_set *where);
-void kc_add_check(kc_walk *w, isl_pw_aff *value, CXType type); /* takes `value` */
-bool kc_fixed(isl_pw_aff *aff, long long *value);              /* the same value everywhere */
+void kc_add_check(kc_walk *w, isl_pw_aff *value, CXType type); /* the check frees `value` later */
+bool kc_fixed(isl_pw_aff *aff, long long *value); /* is it one number everywhere? *value: this number */
 isl_pw_aff *kc_number(kc_walk *w, long long number);
 isl_pw_aff *kc_of_symbol(kc_walk *w, int symbol);
 int kc_symbol_of(kc_walk *w, CXCursor variable, int loop); /* −1: there are too many */
-/* The same of a structure's member, which has this text and type. */
+/* Return the symbol of a structure's member, which has this text and type; −1: there are too many. */
 int kc_symbol_of_member(kc_walk *w, CXCursor variable, int array, const char *text, CXType type);
 const kc_bound *kc_lookup(const kc_walk *w, CXCursor variable);
 void kc_bind(kc_walk *w, kc_bound bound);
-void kc_unbind(kc_walk *w, int count); /* down to this number */
+void kc_unbind(kc_walk *w, int count); /* remove the last ones until `count` are left */
 bool kc_has(const CXCursor *list, int count, CXCursor one);
-bool kc_is_own(const kc_walk *w, CXCursor variable); /* each iteration has its own variable */
+/* Does each iteration have its own copy of the variable? */
+bool kc_is_own(const kc_walk *w, CXCursor variable);
 
 /* --- member.c --- */
 
 /* Return the symbol of a structure's member, which is a number at a constant position in memory; −1: unknown.
  */
 int kc_member(kc_walk *w, CXCursor node);
-/* Note the structures behind pointers that an expression reads in any case. */
+/* Note the structures behind pointers that an expression always reads. */
 void kc_note_there(kc_walk *w, CXCursor node);
-/* The loop must not change a structure if it relies on the values of its members. */
+/* Refuse the loop if it changes a structure and relies on the values of the structure's members. */
 void kc_check_members(kc_walk *w);
 
 /* --- place.c --- */
 
 kc_place kc_place_of(kc_walk *w, CXCursor node);
 void kc_place_free(kc_place *place);
-/* Note that the statement reads or writes the place. Takes the place. */
+/* Note that the statement reads or writes the place. The call frees the place. */
 void kc_touch(kc_walk *w, CXCursor node, kc_place place, bool write, kc_update update);
 
 /* --- header.c --- */
 
-/* Read the header of a loop. false: it has another form. */
+/* Read the header of a loop. Return false if the header has another form. */
 bool kc_header_read(kc_walk *w, CXCursor loop, kc_header *header);
-/* Restrict the domain to the loop's iterations, whose index is the symbol. false: its values are not known.
- */
+/* Restrict the domain to the iterations of the loop whose index is `symbol`. Return false if the values of
+ * the index are not known. */
 bool kc_header_enter(kc_walk *w, kc_header *header, int symbol);
 void kc_header_free(kc_header *header);
 
@@ -121,7 +123,7 @@ void kc_header_free(kc_header *header);
 /* Note all that an expression reads and writes. */
 void kc_expression(kc_walk *w, CXCursor node);
 void kc_expression_statement(kc_walk *w, CXCursor node); /* its value is not used */
-/* if (e > s) s = e; note the update of the scalar s. false: it is another statement. */
+/* Note the update of the scalar s by the statement if (e > s) s = e. Return false for any other statement. */
 bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body);
 void kc_body_of_call(kc_walk *w, CXCursor function); /* in nest.c */
 

@@ -1,8 +1,8 @@
 /* The problem: do the lengths of Fisher's 150 irises form three clusters, for three species? The method:
  * Lloyd's k-means from 2000 starting points at the same time. Each iteration is a run: the shared data is the
  * present state of all starts, and each task moves some of them by one step. Before each run the farm chooses
- * the number of tasks, from the times of workers and program so far; the result does not depend on it. The
- * output is the least sum of squared distances, for these data 78.851 cm². */
+ * the number of tasks, from the times of workers and program so far; the result does not depend on this
+ * number. The output is the least sum of squared distances, for these data 78.851 cm². */
 #include <stdio.h>
 
 #include <kilter/kilter.h>

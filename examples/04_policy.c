@@ -11,8 +11,8 @@ static void add(const kilter_outcome *outcome, void *sum) {
     *(uint64_t *)sum += *(const uint64_t *)outcome->result.data;
 }
 
-/* Return half of the remaining tasks × the worker's part of all workers' speed. Return 10 if the worker's
- * speed is not known. */
+/* Return half of the remaining tasks, times the worker's speed divided by the speed of all workers together.
+ * Return 10 if the worker's speed is not known. */
 static uint64_t half_by_speed(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
     (void)user;
     if (view->asks->rate <= 0) {

@@ -1,5 +1,5 @@
-/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed boundary, from random heights. Rows move to the
- * ranks that compute them fastest. */
+/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed boundary, which starts from random heights. Rows
+ * move to the ranks that compute them fastest. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"

@@ -1,8 +1,8 @@
-/* mg [CLASS]: the benchmark MG of the NAS Parallel Benchmarks, class S, W, A or B. The planes of all grids
- * are rows of aligned loops. Each plane of a coarse grid follows every second plane of the finer grid. All
- * planes move with those of the finest grid to the ranks that compute them fastest. The coarsest grids may
- * have fewer planes than there are ranks. With KILTER_CHECKPOINT in the environment, a program that was ended
- * continues from its last checkpoint. */
+/* mg [CLASS]: the benchmark MG of the NAS Parallel Benchmarks, class S, W, A or B. The planes of each grid
+ * are rows of aligned loops. The planes of the finest grid move to the ranks that compute them fastest. Each
+ * plane of a coarse grid is on the rank of its plane in the finest grid. The coarsest grids may have fewer
+ * planes than there are ranks. With KILTER_CHECKPOINT in the environment, a program that was ended continues
+ * from its last checkpoint. */
 #include <kilter/loop.h>
 
 #include "mg.h"
@@ -47,7 +47,7 @@ static kilter_loop *follow(const solver *s, int l, const char *name, const doubl
     return loop;
 }
 
-/* A loop fetches only those neighbours' planes that its own body reads. */
+/* Open the loops of a level. Each loop fetches only those planes of neighbours that its own body reads. */
 static void open_level(solver *s, int l) {
     level *at = &s->at[l];
     at->n = (size_t)1 << l;
@@ -99,7 +99,7 @@ static void merge(void *left, const void *right, uint64_t bytes, void *user) {
     mg_merge(left, right);
 }
 
-/* Place the charges: each rank goes through the random numbers of its own planes. */
+/* Place the charges. To find their points, each rank looks at the random numbers of its own planes. */
 static void start(solver *s) {
     const level *finest = &s->at[s->is->top];
     mg_extremes all;
@@ -146,8 +146,9 @@ static void sweep(const solver *s, const settings *set, int l, work what) {
     must(kilter_loop_end(loop, &error), &error);
 }
 
-/* Continue after `cycle` cycles, which a checkpoint has done. A cycle has two sweeps of the leading loop.
- * Checkpoints are written only before the second sweep, so continue with it. */
+/* Do the cycles from number `cycle` on; a checkpoint has the result of the earlier cycles. A cycle has two
+ * sweeps of the leading loop, the residual on the finest level. Checkpoints are written only before the
+ * second of them, so begin with it. */
 static void run(const solver *s, const settings *set, uint64_t cycle) {
     int top = s->is->top;
     sweep(s, set, top, RESIDUAL);

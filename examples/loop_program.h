@@ -25,7 +25,7 @@ typedef struct settings {
     const char *program;
     double n, sweeps;
     double block;  /* number of columns in a block of the pipeline; 0: the program chooses */
-    double cost_s; /* CPU seconds that an iteration takes on this rank; 0: only as long as it needs */
+    double cost_s; /* CPU seconds that an iteration takes on this rank; 0: no more than its work needs */
     double slow;   /* factor by which iterations take longer on rank 0; 0: as long as on other ranks */
     bool check;    /* true: compare the result with that of the sequential program */
     const char *picture, *output;

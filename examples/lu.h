@@ -78,12 +78,12 @@ typedef struct lu {
     double h, t1, t2, t3;         /* h: distance of two points; the others: 1 / h², 1 / 2h, 1 / h */
     double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added for stability */
     double dissipation;           /* coefficient of the fourth differences */
-    double diagonal[VALUES];      /* diagonal of a point's block: the part that is the same at all points */
-    double viscous[VALUES];       /* sums of the viscous coefficients over all directions */
+    double diagonal[VALUES]; /* the part of the diagonal of a point's block that is the same at all points */
+    double viscous[VALUES];  /* sums of the viscous coefficients over all directions */
 } lu;
 
-static inline double coefficient(int direction,
-                                 int value) { /* coefficients of a viscous term, for momentum and energy */
+/* Return the coefficient of the viscous term of a value: momentum or energy. */
+static inline double coefficient(int direction, int value) {
     return value == 4 ? C1345 : value == direction + 1 ? 4.0 / 3 * C34 : C34;
 }
 
@@ -130,8 +130,8 @@ static inline void lu_exact(const lu *s, size_t k, size_t j, size_t i, double u[
     }
 }
 
-/* Set the start values: the exact values on the boundary, and inside interpolations between opposite
- * faces. */
+/* Set the start values. On the boundary they are exact; inside, they are interpolated between opposite faces.
+ */
 static inline void lu_start_point(const lu *s, size_t k, size_t j, size_t i, double u[VALUES]) {
     size_t last = s->n - 1;
     double x = (double)i * s->h, y = (double)j * s->h, z = (double)k * s->h, lo[3][VALUES], hi[3][VALUES];
@@ -236,8 +236,8 @@ static inline void lu_flow_plane(const lu *s, size_t k, const double *u, lu_flow
         plane[p] = lu_flow_at(u + k * s->plane + p * VALUES);
 }
 
-/* Compute out = all terms − forcing in plane k, from planes k − 2 to k + 2. forcing NULL: 0. The boundary
- * stays 0. */
+/* Compute out = all terms − forcing in plane k, from planes k − 2 to k + 2. forcing NULL: the forcing is 0.
+ * Do not write to the boundary, where `out` stays 0. */
 static inline void lu_residual_plane(const lu *s, size_t k, const double *u, const double *forcing,
                                      const lu_scratch *t, double *out) {
     const lu_flow *const *f = (const lu_flow *const *)t->planes;
@@ -273,12 +273,12 @@ static inline void lu_residual(const lu *s, size_t lo, size_t hi, const double *
     }
 }
 
-/* Compute the forcing: the terms with which the residual of the exact solution is 0. */
+/* Compute the forcing: the terms that make the residual of the exact solution 0. */
 static inline void lu_force(const lu *s, size_t lo, size_t hi, lu_scratch *t, double *forcing) {
     double *five = allocate(5, s->plane * sizeof *five);
     for (size_t k = lo; k < hi; k++) {
         const double *plane_0 =
-            five - (k > 2 ? (k - 2) * s->plane : 0); /* addresses of the planes k − 2 … k + 2 */
+            five - (k > 2 ? (k - 2) * s->plane : 0); /* `five` has the planes k − 2 … k + 2 */
         for (size_t near = k > 2 ? k - 2 : 0; near <= k + 2 && near < s->n; near++)
             for (size_t j = 0; j < s->n; j++)
                 for (size_t i = 0; i < s->n; i++)
@@ -291,7 +291,8 @@ static inline void lu_force(const lu *s, size_t lo, size_t hi, lu_scratch *t, do
 
 /* --- relaxation --- */
 
-/* Add the product of a neighbour's block with its change v: convection, times `way`, and friction. */
+/* Add the product of a neighbour's block of the matrix and its change v. The block consists of convection,
+ * times `way`, and friction. */
 static inline void lu_couple(const lu *s, int d, double way, const double *u, const double *v,
                              double out[VALUES]) {
     double r = 1 / u[0], w[DIRECTIONS] = {u[1] * r, u[2] * r, u[3] * r}, e = u[4] * r;

@@ -8,8 +8,7 @@
 enum {
     GRID = 1200,
     MOST = 2000
-}; /* numbers of rows and columns; number of iterations after which a point
-    * counts as inside */
+}; /* GRID: number of rows, and of columns. MOST: number of iterations after which a point counts as inside */
 
 /* Return the number of points of this row that are in the set. */
 static inline uint64_t points_inside(uint64_t row) {

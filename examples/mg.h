@@ -59,8 +59,8 @@ static inline void mg_border(size_t n, double *plane) {
     memcpy(plane + (n + 1) * line, plane + line, line * sizeof *plane);
 }
 
-/* For each point of line j, add up the neighbours in the two directions across the line: those at distance
- * 1, and those at distance √2. The pointers begin with line j − 1. */
+/* For each point of line j, add up its neighbours across the line: `near` gets those at distance 1, and `far`
+ * those at distance √2. The pointers before, here and after point to line j − 1 of three planes. */
 static inline void mg_across(size_t n, const double *a, ptrdiff_t k, size_t j, double *near, double *far) {
     const double *before = mg_at(n, a, k - 1, j - 1), *here = mg_at(n, a, k, j - 1),
                  *after = mg_at(n, a, k + 1, j - 1);
@@ -74,7 +74,7 @@ static inline void mg_across(size_t n, const double *a, ptrdiff_t k, size_t j, d
 /* Compute the residual r = v − A·u in plane k. r and v may be the same array. */
 static inline void mg_residual(size_t n, ptrdiff_t k, const double *v, const double *u, double *r) {
     static const double CENTRE = -8.0 / 3, FAR = 1.0 / 6,
-                        CORNER = 1.0 / 12; /* leave out the neighbours at distance 1, whose weight is 0 */
+                        CORNER = 1.0 / 12; /* neighbours at distance 1 have weight 0, so they are left out */
     double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
     double *plane = r + k * (ptrdiff_t)mg_plane(n);
     for (size_t j = 1; j <= n; j++) {
@@ -121,11 +121,11 @@ static inline void mg_project(size_t n, ptrdiff_t k, const double *fine, double 
     mg_border(n, plane);
 }
 
-/* Add up the coarse values whose mean is the interpolation to line j of plane k of the finer grid. Return
- * the weight of this sum. n: number of points in a coarse line */
+/* Interpolate to line j of plane k of the finer grid: add up the one, two or four nearest lines of the coarse
+ * grid. Return the weight with which the sum is their mean. n: number of points in a coarse line */
 static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *coarse, double *sum) {
-    bool planes = k % 2 == 0, lines = j % 2 == 1; /* planes, lines: true if the plane or the line lies
-                                                   * between two coarse ones */
+    bool planes = k % 2 == 0, lines = j % 2 == 1; /* planes: plane k lies between two planes of the coarse
+                                                   * grid; lines: line j between two of its lines */
     const double *a = mg_at(n, coarse, k % 2 == 0 ? k / 2 - 1 : (k - 1) / 2, j / 2);
     size_t plane = planes ? mg_plane(n) : 0, line = lines ? mg_line(n) : 0;
     for (size_t i = 0; i <= n; i++)

@@ -1,4 +1,4 @@
-/* Wait for a time and for the end of transfers together, which no MPI call can do. */
+/* Wait until a transfer ends or a time has passed, whichever comes first. No MPI call can do this. */
 #ifndef KL_ARRIVAL_H
 #define KL_ARRIVAL_H
 

@@ -18,7 +18,7 @@ simulate() {
 
 platform='3x1.0,3x0.25@osc(60ms,30ms);master=1' tasks='600@lognormal(2ms,0.5)'
 
-# The same command prints the same table twice; record and picture have the usual contents.
+# Two runs of the same command print the same table. The record has all tasks, and a picture is drawn.
 for again in 1 2; do
     simulate --platform "$platform" --tasks "$tasks" --policy static,ss,auto --iterations 2 >$again.table
 done

@@ -1,6 +1,6 @@
-/* interaction BYTES MORE: measure the messages of four ways in which a loop's ranks can decide the shares.
- * Rank 0 prints a line. A rank's report has BYTES bytes, or MORE bytes if iterations differ in cost. The
- * number of hosts must be a power of two. smpirun starts this program. */
+/* interaction BYTES MORE: measure the time of the messages with which the ranks of a loop decide their
+ * shares, in four ways. Rank 0 prints one line. A rank's report has BYTES bytes, or MORE bytes if iterations
+ * differ in cost. The number of hosts must be a power of two. smpirun starts this program. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ typedef void way(const team *t);
 
 /* --- four ways to decide the shares --- */
 
-enum { ORDER_BYTES = 32 }; /* bytes with which a rank learns its new bounds and the rows to exchange */
+enum { ORDER_BYTES = 32 }; /* bytes that tell a rank its new bounds and the rows to exchange */
 
 static void central(const team *t) {
     MPI_Gather(t->mine, t->bytes, MPI_BYTE, t->all, t->bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -29,8 +29,8 @@ static void replicated(const team *t) {
     MPI_Allgather(t->mine, t->bytes, MPI_BYTE, t->all, t->bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-/* Compute sums over all ranks and over the lower ranks, and a maximum. If bounds are in proportion to
- * speeds, a rank needs nothing else from the other ranks. */
+/* Compute sums over all ranks and over the lower ranks, and a maximum. If shares are in proportion to speeds,
+ * a rank needs no other data from the other ranks. */
 static void by_tree(const team *t) {
     struct {
         double sum, most;

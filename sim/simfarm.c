@@ -12,7 +12,7 @@
 
 enum {
     INDEX_BYTES = sizeof(uint64_t)
-}; /* if a result has at least this size, it begins with the index of its task */
+}; /* a result of at least INDEX_BYTES bytes begins with the index of its task */
 
 /* --- options --- */
 

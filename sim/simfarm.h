@@ -1,5 +1,5 @@
-/* The synthetic farm: its tasks compute for their described time and do nothing else. Its source is built
- * into two programs: kilter-simfarm is an ordinary farm, and kilter-simfarm-smpi is the same farm on a
+/* The synthetic farm: its tasks compute for their described time and do nothing else. Two programs are built
+ * from this source: kilter-simfarm is an ordinary farm, and kilter-simfarm-smpi is the same farm on a
  * simulated platform. */
 #ifndef KL_SIMFARM_H
 #define KL_SIMFARM_H

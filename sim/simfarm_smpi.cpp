@@ -1,5 +1,6 @@
 /* kilter-simfarm-smpi: the synthetic farm, whose ranks all run in this process under SimGrid's SMPI. Each
- * error is printed in one line on stderr. SimGrid itself would end some runs with errors with exit code 0. */
+ * error is printed in one line on stderr, and gives an exit code above 0. SimGrid itself would end with exit
+ * code 0 after some errors. */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -22,7 +23,7 @@ namespace {
 
 struct simulation {
     kl_simfarm farm;
-    std::vector<char *> arguments; /* arguments with Kilter's options, which each rank gets a copy of */
+    std::vector<char *> arguments; /* Kilter's options; each rank gets a copy */
 };
 
 [[noreturn]] void give_up(const std::string &why, int code) {
@@ -44,8 +45,8 @@ std::string take(std::vector<char *> &arguments, const char *name) {
     return "";
 }
 
-/* Switch off those costs of SMPI that neither the platform nor the farm has. docs/reference/simulation.md
- * gives the reasons. */
+/* Switch off costs that SMPI adds to those of the platform and the farm. docs/reference/simulation.md gives
+ * the reasons. */
 void configure() {
     const char *const always[] = {
         "network/model:SMPI",
@@ -98,8 +99,8 @@ std::vector<sg4::Host *> as_listed(const sg4::Engine &engine, const std::string 
     return hosts;
 }
 
-/* Run one rank. The first rank with an error, such as a bad option, prints it and ends the process, so
- * that it is printed only once. */
+/* Run one rank. The first rank with an error, such as a bad option, prints the error and ends the process. So
+ * only one rank prints it. */
 void be_rank(const simulation *all) {
     std::vector<char *> arguments = all->arguments;
     int count = static_cast<int>(arguments.size());
@@ -121,8 +122,8 @@ void place(const simulation *all, const std::vector<sg4::Host *> &hosts) {
     }
 }
 
-/* End the simulation if a host is switched off: SMPI tells no rank that ranks are lost, so the others
- * might wait for ever. */
+/* End the simulation if a host is switched off. SMPI does not tell the other ranks that a rank is lost, so
+ * they might wait for ever. */
 void watch(const std::vector<sg4::Host *> &hosts) {
     sg4::Host::on_state_change_cb([hosts](const sg4::Host &host) {
         if (!host.is_on() && std::find(hosts.begin(), hosts.end(), &host) != hosts.end())
@@ -162,7 +163,7 @@ int main(int argc, char **argv) {
     configure();
     std::signal(SIGABRT, [](int) {
         _exit(2);
-    }); /* for some platforms, SimGrid prints the reason and then ends by SIGABRT */
+    }); /* if SimGrid rejects the platform, it may print the reason and raise SIGABRT */
     try {
         engine.load_platform(platform);
     } catch (const std::exception &refusal) {

@@ -28,7 +28,7 @@ platform() {
     } >"$1"
 }
 
-printf '0 1\n0.05 0.5\nPERIODICITY 0.1\n' | tee osc-1.prof >osc-2.prof # SimGrid takes each file once
+printf '0 1\n0.05 0.5\nPERIODICITY 0.1\n' | tee osc-1.prof >osc-2.prof # two equal files, because SimGrid accepts each file only once
 printf '0 1\n0.2 1e-9\n0.6 1\n' >freeze.prof
 printf '0.1 0\n' >off.prof
 platform equal.xml <<<$'1\n1\n1\n1'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run loops whose iterations cost more the higher their index is, on four simulated hosts of equal and of unequal speed. In the end, each rank must
+# Run loops whose iterations cost more the higher their index is, on four simulated hosts of equal and of unequal speed. At the end, each rank must
 # have work in proportion to its speed, and the run must be close to its bound. Scattered loops do not learn costs. They must still do much better
 # than equal shares, whose efficiency is 0.57 on equal and 0.71 on unequal hosts. usage: uneven_test.sh SMPIRUN KILTER MODULE
 set -euo pipefail

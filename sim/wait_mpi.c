@@ -8,7 +8,7 @@
 #include "sim/arrival.h"
 #include "sys/sys.h"
 
-/* A shorter sleep might not change the simulated time, which is a sum of doubles. */
+/* The simulated time is a sum of doubles, so a shorter sleep might not change it. */
 static const double SHORTEST_NAP_S = 1e-9;
 
 const bool kl_mpi_ranks_die = false;
@@ -46,8 +46,8 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
         kl_arrival_free(wait->arrival);
 }
 
-/* Yield before MPI_Waitany(): SimGrid 3.32 reads what the actor's previous call left on its stack, and a
- * yield leaves nothing. */
+/* Yield before MPI_Waitany(). SimGrid 3.32 reads old data that the actor's previous call left on the stack,
+ * and a yield leaves no such data. */
 static int wait_any(int count, MPI_Request *requests, int *at, MPI_Status *status) {
     sg_actor_yield();
     return MPI_Waitany(count, requests, at, status);
@@ -62,8 +62,8 @@ static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at
     return code == MPI_SUCCESS ? wait_any(count + 1, requests, at, status) : code;
 }
 
-/* Test the requests of sends one by one: sends of small messages complete at once, and MPI_Waitany() would
- * need a call for each. */
+/* Test the requests of sends one by one. Sends of small messages complete at once, and one MPI_Waitany() over
+ * all requests would find only one of them. */
 static int test_sends(kl_mpi_wait *wait, kl_mpi_sight *s) {
     int code = MPI_SUCCESS, at;
     for (int i = s->receives; i < s->receives + s->sends && code == MPI_SUCCESS; i++) {
@@ -105,8 +105,8 @@ void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     if (remaining_s == HUGE_VAL)
         return; /* the next call of kl_mpi_look() waits */
     if (wait->looks++ == 0)
-        return; /* look a second time without sleeping: a look takes one message, and no event announces
-                 * another one that is already here */
+        return; /* do not sleep after the first look: a look takes only one message, and no event would
+                 * announce another message that has already arrived */
     if (!wait->arrival)
         wait->arrival = kl_arrival_new();
     kl_arrival_wait(wait->arrival, fmax(remaining_s, SHORTEST_NAP_S));

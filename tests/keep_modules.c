@@ -1,5 +1,5 @@
-/* Prevent Open MPI's modules from being unloaded at the end. This library is preloaded into ranks of tests
- * under the address sanitizer. When a module was unloaded, the sanitizer can neither name its functions
+/* Prevent Open MPI from unloading its modules when a program ends. This library is preloaded into ranks of
+ * tests under the address sanitizer. After a module is unloaded, the sanitizer can neither name its functions
  * nor suppress its leaks. */
 __attribute__((visibility("default"))) int dlclose(void *handle);
 

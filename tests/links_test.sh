@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that every link between pages leads to an existing file and heading, in the repository and in an installed copy. Also check that all pages
-# of docs/ exist that comments and scripts name.
+# Check that every link between pages leads to an existing file and heading, in the repository and in an installed copy. Also check that every
+# page of docs/ that a comment or a script names exists.
 # usage: links_test.sh repository SOURCE
 #        links_test.sh installed BUILD        install the pages into a temporary folder and check them there (the variable CMAKE names cmake)
 set -euo pipefail
@@ -24,7 +24,7 @@ perl -CSD -we '
     use File::Basename;
     my ($bad, %anchors) = (0);
     sub lines { open my $in, "<", $_[0] or die "$_[0]: $!\n"; my @l = <$in>; return @l }
-    sub anchors {    # as GitHub and other readers make them of headings
+    sub anchors {    # return the anchors that GitHub and other readers make from headings
         my ($page) = @_;
         return $anchors{$page} //= { map {
             my $a = lc($_ =~ s/^#+\s+|\s+$//gr);

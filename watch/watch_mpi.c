@@ -1,7 +1,7 @@
 /* The library that `kilter watch` loads in front of MPI. It records each MPI call in a file for each rank.
- * The file is a memory map, so it survives however the rank ends. `kilter watch` reads the files
- * afterwards. The library does not need MPI to be loaded, because the launcher and its shells load the
- * library, too. It has global variables, because a process has one MPI. */
+ * The rank writes this file through a memory map, so the data are kept however the rank ends. `kilter watch`
+ * reads the files afterwards. The library works in processes without MPI, too, because the launcher and its
+ * shells also load it. It may have global variables, because a process has only one MPI. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +27,11 @@ enum {
     HASH_SIZE = 4 * KL_WATCH_SITES, /* size of the hash table of places; must be a power of two */
     SLICES_PER_S = 1000,            /* slices of time per second at first; slices get longer when there are
                                      * too many */
-    LONG_S_INVERSE = 5000,          /* an interval longer than 1 / this, in seconds, is long: its CPU time
-                                     * is measured */
-    SAMPLES_PER_S = 1000,           /* most intervals per second whose CPU time is measured */
-    RARE_SAMPLES_PER_S = 100,       /* most intervals per second whose CPU time is measured, of intervals
-                                     * that are not long */
-    /* if less than 1 / this, in seconds, is computed between a failed test and the next call, it counts as
-     * waiting */
+    LONG_S_INVERSE = 5000, /* an interval counts as long if it takes more than 1 / LONG_S_INVERSE seconds */
+    SAMPLES_PER_S = 1000,  /* most intervals per second whose CPU time is measured */
+    RARE_SAMPLES_PER_S = 100, /* as SAMPLES_PER_S, but for intervals that are not long */
+    /* if the program computes for less than 1 / POLL_S_INVERSE seconds between a failed test and the next
+     * call, this time counts as waiting */
     POLL_S_INVERSE = 100000,
 };
 
@@ -58,7 +56,8 @@ static struct {
     uint64_t next_sample, sample_from; /* sample_from: begin of the interval whose CPU time is measured; 0:
                                         * none is measured */
     uint64_t sample_cpu_ns;
-    uint64_t open_useful, open_mpi; /* useful time and MPI time of failed tests since the last event */
+    uint64_t open_useful, open_mpi; /* useful time and MPI time of failed tests since the last event; the next
+                                     * event gets them */
     uint32_t last_site;
     kind last_kind;
     bool polling;             /* true: the last call was a test that failed */
@@ -66,8 +65,8 @@ static struct {
     uint16_t hash[HASH_SIZE]; /* site + 1; 0: free */
 } w;
 
-/* on: this thread called MPI_Init, and only its calls are recorded. inside: the thread is in MPI, which
- * calls MPI functions itself. */
+/* on: this thread called MPI_Init; only calls of such a thread are recorded. inside: the thread is in a call
+ * of MPI; MPI functions that MPI itself calls are not recorded. */
 static __thread struct { bool on, inside; } here __attribute__((tls_model("initial-exec")));
 
 /* --- clocks --- */
@@ -78,7 +77,8 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Read the processor's own counter, because clock_gettime() takes half of the time that a call may cost. */
+/* Read the processor's own counter. clock_gettime() alone would take half of the time that recording a call
+ * may cost. */
 static inline uint64_t ticks(void) {
 #if defined(__x86_64__)
     if (__builtin_expect(w.steady_tsc, true))
@@ -118,9 +118,9 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Find MPI's own function, also in a library that a module of a script has loaded only for itself. MPICH's
- * functions for Fortran 2008, mpi_…, have no second name, so their own name is looked up behind this
- * library. */
+/* Find MPI's own function. Search also libraries with local symbols, as when a module of a script has loaded
+ * them. MPICH's functions for Fortran 2008, mpi_…, have no second name, so search for their own name in the
+ * libraries after this one. */
 static void *real_function(const char *name) {
     void *function = dlsym(name[0] == 'm' ? RTLD_NEXT : RTLD_DEFAULT, name);
     const char *found = name;
@@ -160,7 +160,7 @@ static uint32_t new_site(const void *from, const call *what, size_t at) {
         name_place(s, from);
         w.hash[at] = (uint16_t)(f->sites + 1);
     }
-    s->after = UINT64_MAX; /* so that the first interval at this place is measured */
+    s->after = UINT64_MAX; /* so that the CPU time of the first interval after this place is measured */
     return f->sites++;
 }
 
@@ -332,7 +332,7 @@ static void choose_lengths(kl_watch_moment before, kl_watch_moment now) {
     w.file->slice_ticks = second / SLICES_PER_S;
 }
 
-/* A communicator of the MPI. Those of Open MPI are objects in its library. */
+/* A communicator of MPI. In Open MPI, communicators are objects in its library, which are found by name. */
 #ifdef OPEN_MPI
 #define COMMUNICATOR(mpich, openmpi) ((MPI_Comm)real_function(openmpi))
 #else

@@ -91,9 +91,8 @@ static void rotation_relaxes_with_the_set_collision_number(void **state) {
         }
 }
 
-/* In equilibrium, velocities are normal and rotational energies exponential: check their second and fourth
- * moments.
- */
+/* In equilibrium, velocities are normally distributed, and rotational energies exponentially. Check their
+ * second and fourth moments. */
 static void the_end_is_equilibrium(void **state) {
     (void)state;
     dsmc_box box = box_of(1000, 0.001, 2);

@@ -251,8 +251,8 @@ static bool fill_ends(dsmc_flow *f, const place *at) {
     return fits;
 }
 
-/* Let particles in through the lower or upper side of the plane. The stream flows parallel to this side; as
- * many particles enter as its thermal motion carries across the side. */
+/* Let particles in through the lower or upper side of the plane. The stream flows parallel to this side, so
+ * particles cross the side only by their thermal motion. */
 static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     double columns = f->options.columns, crossing = columns * f->spread / sqrt(2 * PI);
     bool fits = true;

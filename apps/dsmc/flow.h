@@ -10,7 +10,7 @@ typedef enum dsmc_shape { DSMC_NOTHING, DSMC_CYLINDER, DSMC_PLATE } dsmc_shape;
 
 typedef struct dsmc_flow_options {
     dsmc_gas gas;
-    dsmc_shape shape;  /* true: the plate stands across the stream */
+    dsmc_shape shape;  /* the body in the stream; a plate stands across the stream */
     double size;       /* diameter of the cylinder, or height of the plate, in cells */
     double mach;       /* speed of the stream over the speed of sound; between walls: 0 */
     double knudsen;    /* mean free path of the stream divided by `size`; 0: no collisions */
@@ -43,7 +43,7 @@ typedef struct dsmc_flow {
     double stream, wall_spread, wall_speed;
     double centre_x, centre_y; /* centre of the body */
     dsmc_collisions collisions;
-    double first_most; /* bound of the volume that a pair sweeps in a step, as first set in each cell */
+    double first_most; /* first bound, in each cell, of the volume that a pair sweeps in a step */
     double *volume;    /* volume[rows · columns]: part of each cell that is outside the body */
     /* working memory for one row at a time */
     dsmc_row sorted;

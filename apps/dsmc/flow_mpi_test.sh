@@ -1,5 +1,6 @@
 #!/bin/sh
-# kilter-dsmc-flow: the bits must be the same for every number of ranks while rows move; the picture and clear errors are tested, too.
+# Test kilter-dsmc-flow. The answer must have the same bits for every number of ranks while rows move. The picture and the error
+# messages are tested, too.
 # usage: flow_mpi_test.sh KILTER-DSMC-FLOW LAUNCHER… -n
 set -eu
 program=$1

@@ -1,5 +1,6 @@
 /* kilter-dsmc relax: simulate how the rotation of a gas comes into equilibrium with its translation, in many
- * independent realisations. A task is a realisation; its result is both temperatures at each sample. */
+ * independent realisations. A task is a realisation. The result of a task is the two temperatures at each
+ * sample. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,8 @@ static const double MOST_COLLISIONS = 10; /* greatest mean number of collisions 
 /* The description of a realisation, which is the shared data of the run. */
 typedef struct setup {
     dsmc_start start;
-    uint64_t steps, samples; /* two numbers: time steps between two samples, and samples after the first */
+    /* steps: number of time steps between two samples; samples: number of samples after the first */
+    uint64_t steps, samples;
     double step_s;
 } setup;
 

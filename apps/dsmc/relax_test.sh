@@ -1,5 +1,6 @@
 #!/bin/sh
-# kilter-dsmc relax on farms. The bits must be the same for any workers and losses, temperatures must end in equilibrium, and errors must be clear.
+# Test kilter-dsmc relax on farms. The answer must have the same bits for any number of workers, also if workers die. Temperatures must end in
+# equilibrium, and error messages must be clear.
 # usage: relax_test.sh KILTER-DSMC
 set -eu
 program=$1

@@ -32,9 +32,9 @@ dsmc_point dsmc_row_at(const dsmc_row *row, uint32_t i);
 bool dsmc_row_reserve(dsmc_row *row, uint32_t count);
 void dsmc_row_free(dsmc_row *row);
 
-/* Sort the particles of a row by cell; `sorted` is memory for the sorted row; it is exchanged with the row's
- * memory. Fill first[cells + 1] with the index of the first particle of each cell. Return false if memory ran
- * out. */
+/* Sort the particles of a row by cell. The caller provides `sorted` as memory for the sorted row. This memory
+ * is exchanged with the row's memory. Fill first[cells + 1] with the index of the first particle of each
+ * cell. Return false if memory ran out. */
 bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *first);
 
 /* The collision properties of pairs, in cells and time steps. */

@@ -13,7 +13,8 @@ typedef struct sp_times {
 
 /* Return the forecast time with two candidates at once, as a multiple of the time with one at a time; NaN:
  * the times were not measured. At best, two candidates at once keep the master or the workers busy all the
- * time, but f times as many candidates are needed. So n·f·max(t_M, t_W) is compared with n·(t_M + t_W). */
+ * time, but f times as many candidates are needed. So for n candidates, n·f·max(t_M, t_W) is compared with
+ * n·(t_M + t_W). */
 double sp_basket_ratio(const sp_times *times);
 
 /* Print that candidates were evaluated one at a time, and the time that is expected with two at a time. */

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve --basket must give the same bits for any number of workers, policy, transport and losses. The cost must be that of one candidate at
-# a time, and errors must be clear.
+# kilter-sp solve --basket must give the same bits for any number of workers, policy and transport, also if workers die. The cost must be the same as
+# with one candidate at a time, and error messages must be clear.
 # usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh

@@ -322,7 +322,7 @@ static void add_rows(glp_prob *lp, const model *m, int stage, int x, int y) {
     }
 }
 
-/* GLP_OPT with *cost, GLP_NOFEAS or GLP_UNBND */
+/* Solve with GLPK. Return GLP_OPT and set *cost, or return GLP_NOFEAS or GLP_UNBND. */
 static int by_glpk(const model *m, double *cost) {
     glp_prob *lp = glp_create_prob();
     glp_smcp options;

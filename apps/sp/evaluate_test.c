@@ -128,13 +128,13 @@ static void every_kind_of_random_number_counts(void **state) {
     sp_problem *p = read_texts(CORE, TIME, ALL_RANDOM);
     double x[] = {2, 1};
     sp_evaluator *e = evaluator_of(p, x, 1);
-    /* By hand. c'x + constant = 4 + 100. NEED: Y + F >= n − 2x;  MIX: Y − S + M = m − z. */
+    /* Costs computed by hand: c'x + constant = 4 + 100. NEED: Y + F >= n − 2x; MIX: Y − S + M = m − z. */
     static const double EXPECTED[3][2] = {
-        /* NEED 2: Y = 2 at 4. MIX −1: S = 3. */
+        /* n − 2x = 2: Y = 2 at cost 4. m − z = −1: S = 3. */
         {104 + 8 + 3 * 0.25, 104 + 8 + 3 * 1.0},
-        /* NEED 6: Y = 4 at 4, F = 2. MIX 0: S = 4. */
+        /* n − 2x = 6: Y = 4 at cost 4, F = 2. m − z = 0: S = 4. */
         {104 + 16 + 80 + 4 * 0.25, 104 + 16 + 80 + 4 * 1.0},
-        /* NEED 2: F = 2 at 40 against Y at 60. MIX −4: S = 4. */
+        /* n − 2x = 2: F = 2 at cost 40, because Y costs 60. m − z = −4: S = 4. */
         {104 + 80 + 4 * 0.25, 104 + 80 + 4 * 1.0},
     };
     for (size_t a = 0; a < 3; a++) {
@@ -156,7 +156,7 @@ static void every_kind_of_random_number_counts(void **state) {
  * may remain. */
 static void every_scenario_has_its_own_recourse(void **state) {
     (void)state;
-    /* NEED: w Y + F >= 6, CAP: v Y <= 8; Y at 1, F at 40. */
+    /* NEED: w Y + F >= 6, CAP: v Y <= 8; Y costs 1, F costs 40. */
     static const char core[] = "ROWS\n N COST\n G NEED\n L CAP\nCOLUMNS\n X COST 1\n Y COST 1 NEED 1\n"
                                " F COST 40 NEED 1\nRHS\n RHS NEED 6 CAP 8\nENDATA\n";
     static const char stoch[] = "INDEP DISCRETE\n Y NEED 0 0.25\n Y NEED 1 0.5\n Y NEED 3 0.25\n"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve must give the same bits while masters and workers die, join and leave as without faults. Its cost must be the same, up to the gap,
-# for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
+# kilter-sp solve must give the same bits as without faults, although masters and workers die, join and leave. The cost must be the same, up to the
+# gap, for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -15,7 +15,7 @@ trap clean EXIT
 
 scenarios=20000
 start() {
-    : >"$work/err" # of an earlier one, which may be read before the new one's is there
+    : >"$work/err" # empty the messages of an earlier master, which could be read before the new master writes its own
     "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios $scenarios --check 100 \
         --json "$@" >"$work/out" 2>"$work/err" &
     master=$!
@@ -82,7 +82,7 @@ come_and_go() {
     if runs $master; then
         in_time=true
     else
-        kill -9 "$worker" 2>/dev/null # it may have come too late, and wait for another master
+        kill -9 "$worker" 2>/dev/null # the worker may have joined too late, and wait for another master
     fi
     wait $master || complain "the solve over tcp failed: $(cat "$work/err")"
     check "over tcp"
@@ -119,7 +119,7 @@ one_leaves() {
     wait "$first" || complain "the first worker ends with exit code $?: $(cat "$work/join.err")"
     if ! wait $master; then
         complain "the solve failed after a worker left: $(cat "$work/err")"
-        kill -9 "$worker" 2>/dev/null # it waits for another master
+        kill -9 "$worker" 2>/dev/null # the second worker waits for another master
     fi
     check "with a worker that left"
     wait "$worker" || complain "the second worker ends with exit code $?: $(cat "$work/join.err")"

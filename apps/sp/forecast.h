@@ -7,8 +7,8 @@
 #include "cli.h"
 #include "kilter/predict.h"
 
-/* Measurements of a small sample's solve, which began at the solution of a smaller sample. Times in seconds.
- */
+/* Measurements of the solve of a small sample. The solve began at the solution of a still smaller sample.
+ * Times are in seconds. */
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
@@ -23,7 +23,7 @@ typedef struct sp_benchmark {
 } sp_benchmark;
 
 typedef struct sp_forecast {
-    uint32_t workers; /* described */
+    uint32_t workers; /* number of described workers */
     uint64_t scenarios;
     int clusters;                      /* number of clusters of the last sample */
     int least_clusters, most_clusters; /* smallest and largest number of clusters of all samples */

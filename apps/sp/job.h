@@ -8,7 +8,7 @@
 typedef struct sp_job sp_job;
 
 /* Append a job to `bytes`; check bytes->failed. x[0 … columns) is the decision; with x = NULL and columns =
- * 0, orders bring decisions. */
+ * 0, each order brings its own decision. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 
@@ -34,10 +34,10 @@ typedef struct sp_order {
 
 void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns);
 
-/* Carry out the order packed in `data` for a task: a cluster of a candidate. The tasks of a candidate have
- * consecutive indices. Append the task's result to `result`. KILTER_ERR_INPUT: the bytes are not an order for
- * this job. KILTER_ERR_TASK: the text names a scenario without a solution. KILTER_ERR_MEMORY: memory ran out.
- */
+/* Carry out the order packed in `data` for a task, which is one cluster of a candidate. The tasks of a
+ * candidate have consecutive indices. Append the task's result to `result`. KILTER_ERR_INPUT: the bytes are
+ * not an order for this job. KILTER_ERR_TASK: the text names a scenario without a solution.
+ * KILTER_ERR_MEMORY: memory ran out. */
 kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, sp_buffer *result,
                                kilter_error *error);
 

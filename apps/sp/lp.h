@@ -1,8 +1,8 @@
 /* A linear program that is solved again and again with other row bounds and costs, and sometimes another
  * matrix. Every solve starts from the kept basis and its point, with Dantzig's pricing in the dual simplex
  * method. Nothing of an earlier solve remains, so the answer's bits do not depend on earlier problems. An
- * answer is checked against the program's own data (claim.h); if it fails, the status is SP_LP_STOPPED.
- * Threads must not share an instance. */
+ * answer is checked against the program's own data (claim.h); if the check fails, the status is
+ * SP_LP_STOPPED. Threads must not share an instance. */
 #ifndef SP_LP_H
 #define SP_LP_H
 

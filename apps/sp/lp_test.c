@@ -92,7 +92,8 @@ static void hopeless_programs_are_told_apart(void **state) {
     sp_lp *lp = small_lp();
     assert_int_equal(solve_for(lp, 3, 1, 5), SP_LP_OPTIMAL);
     sp_lp_keep(lp);
-    assert_int_equal(solve_for(lp, 3, 1, 6), SP_LP_UNBOUNDED); /* b down, a up: 5 − 6 each */
+    /* b falls by 1 while a rises by 1: cost 5 − 6 */
+    assert_int_equal(solve_for(lp, 3, 1, 6), SP_LP_UNBOUNDED);
     sp_lp_data data;
     kilter_error error;
     assert_int_equal(sp_lp_begin(lp, &data, &error), KILTER_OK);

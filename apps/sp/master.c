@@ -19,7 +19,7 @@ static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
 /* a candidate becomes the incumbent if its cost decreases by at least this fraction of the predicted decrease
  */
 static const double DECREASE = 1e-4;
-/* a cut is added only if the candidate violates it by more than this, relatively */
+/* a cut is added only if the candidate violates the cut by more than this relative amount */
 static const double VIOLATION = 1e-9;
 static const double AHEAD =
     0.7; /* the next candidate may be made when this fraction of a candidate's cuts has arrived */

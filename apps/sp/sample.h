@@ -18,8 +18,8 @@ typedef struct sp_sampling {
     enum sp_draw {
         SP_INDEPENDENT, /* draw each scenario independently, as sp_sample() does */
         /* Latin hypercube: divide each variable's probability into `scenarios` equal parts, and draw once in
-         * each part. Scenario i takes u = (permutation of the seed and k, at i, + the u of sp_sample) /
-         * scenarios */
+         * each part. For variable k, scenario i takes u = (p(i) + the u of sp_sample()) / scenarios. The
+         * permutation p depends on the seed and k */
         SP_LATIN,
         SP_ALL, /* take each scenario of the whole distribution exactly once; the seed has no effect */
     } draw;

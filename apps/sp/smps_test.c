@@ -142,14 +142,14 @@ static void later_outcomes_of_a_block_differ_from_its_first(void **state) {
     sp_problem *p = read_texts(CORE, TIME, BLOCKS);
     assert_int_equal(p->variables, 2);
     assert_near(value_in(p, 0, SP_RHS, 1, 0), 7);
-    assert_near(value_in(p, 1, SP_RHS, 0, 0), 0); /* not CORE's 3 */
+    assert_near(value_in(p, 1, SP_RHS, 0, 0), 0); /* the outcome's value, not CORE's 3 */
     /* inherited from the block's first outcome, instead of 1 as in CORE */
     assert_near(value_in(p, 1, SP_RHS, 1, 0), 7);
     assert_near(value_in(p, 1, SP_COST, 0, 0), 6);
     /* inherited from the block's first outcome, not from the second one */
     assert_near(value_in(p, 2, SP_RHS, 0, 0), 2);
     assert_near(value_in(p, 2, SP_TECHNOLOGY, 1, 1), 9);
-    assert_true(isnan(value_in(p, 1, SP_TECHNOLOGY, 1, 1))); /* CORE's */
+    assert_true(isnan(value_in(p, 1, SP_TECHNOLOGY, 1, 1))); /* keeps its value in CORE */
     assert_near(value_in(p, 3, SP_COST, 0, 1), 3);
     sp_problem_free(p);
 }

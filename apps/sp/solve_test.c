@@ -428,7 +428,7 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     sp_file_free(&stoch);
 }
 
-/* In the first problem the row of a dual of 1e-17 has an infinite side; its expected cost is that of the
+/* In the first problem, a row with a dual of 1e-17 has an infinite side; the expected cost is that of the
  * method tr. CLP solves the other problems only up to its tolerances, which are too wide; their costs were
  * computed by hand. */
 static void rounding_does_not_refuse_an_answer(void **state) {
@@ -467,8 +467,8 @@ static void rounding_does_not_refuse_an_answer(void **state) {
     }
 }
 
-/* Y1 makes the problem unbounded, but CLP treats the slope of its cost as zero: the row of a dual of 4e-8 has
- * an infinite side. */
+/* Y1 makes the problem unbounded, but CLP treats the slope of Y1's cost as zero. A row with a dual of 4e-8
+ * has an infinite side. */
 static void what_falls_for_ever_is_said_to(void **state) {
     (void)state;
     sp_problem *problem =

@@ -8,7 +8,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-ranks= # starts a command on three of them; none without MPI
+ranks= # words that start a command on three ranks; empty without MPI
 if [ -n "${3:-}" ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     ranks="$3 -n 3"

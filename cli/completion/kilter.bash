@@ -3,7 +3,7 @@ _kilter_complete() { # kilter|farm
     local line rest words kept
     read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
     [[ ${COMP_LINE:0:COMP_POINT} != *' ' ]] || words+=('')
-    kept=${words[-1]%"${words[-1]##*=}"} # bash replaces only the part of a word after its last "=", so the answer must leave out the rest
+    kept=${words[-1]%"${words[-1]##*=}"} # bash replaces only the part of a word after its last "=", so the answer must leave out the part before
     COMPREPLY=()
     while IFS=$'\t' read -r line rest; do
         if [ "$line" = :files ]; then

@@ -82,12 +82,12 @@ function decode(bytes) {
   d.marks = marksOf(d);
   return d;
 }
-// Return a function that gives the first task of a chunk. Sorting waits until somebody asks.
+// Return a function that gives the first task of a chunk. The chunks are sorted only when it is first called.
 function firsts(c, ranks, skips) {
   let made = null;
   return i => made ? made[i] : (made = firstTasks(c, ranks, skips))[i];
 }
-// In order of beginning, a chunk's rank tells how many of its run's remaining chunks come before it in the order of tasks.
+// Find the first task of each chunk. A run has a place for each of its chunks, in the order of tasks. Chunks take their places in the order in which they began; a chunk's rank is the number of free places before its own.
 function firstTasks(c, ranks, skips) {
   const first = new Float64Array(c.count), left = new Map(), runs = new Map(), order = Array.from(first.keys());
   for (const i of order) { if (!runs.has(c.run[i])) runs.set(c.run[i], []); runs.get(c.run[i]).push(-1); }
@@ -119,7 +119,7 @@ function marksOf(d) {
 const GUTTER = 118, TOP = 44, canvas = $('timeline');
 let data = null, view = { from: 0, to: 1 }, chosen = -1, drawn = null;
 
-// Add to full[p] and lost[p] what part of pixel column p the lane's chunks cover with work. A chunk's idle time is spread evenly over it.
+// For each pixel column p, add the part that the lane's chunks cover with work: lost chunks to lost[p], other chunks to full[p]. A chunk's idle time is spread evenly over the chunk.
 function cover(lane, width, full, lost, edge) {
   const c = data.chunks, k = width / (view.to - view.from);
   let low = lane.from, high = lane.to;
@@ -156,7 +156,7 @@ function palette() {
   }
   return palette.made;
 }
-// Very many workers share rows; a row then shows their mean.
+// If there are very many workers, several of them share a row, which shows their mean.
 function layout() {
   const scale = window.devicePixelRatio || 1, width = Math.max(50, canvas.clientWidth - GUTTER), most = 560;
   const rows = Math.min(data.lanes.length, Math.floor(most / 2)) || 1, group = Math.ceil(data.lanes.length / rows) || 1;
@@ -220,7 +220,7 @@ function drawNames(g, l) {
     if (lane) g.fillText(l.group > 1 ? `${lane.worker} – ${data.lanes[last].worker}` : nameOf(lane).slice(0, 18), 4, TOP + row * l.height + Math.min(l.height, 14) / 2 + 4);
   }
 }
-// Marks that would lie on each other become one, which tells their number.
+// Marks that would overlap become one mark, which shows their number.
 function drawMarks(g, l) {
   const k = l.width / (view.to - view.from), last = new Map();
   drawn.marks = [];
@@ -301,7 +301,7 @@ function tell(title, pairs) {
   $('detail').replaceChildren(element('strong', {}, title), list);
 }
 const runOf = run => data.report.iterations.find(it => it.run === run);
-const outcomes = new Set(['workers', 'assign', 'grain', 'organise']); // their forecast is the end of the run
+const outcomes = new Set(['workers', 'assign', 'grain', 'organise']); // kinds of decisions whose forecast is the end of the run
 function outcomeOf(m) {
   if (m.refused) return 'refused: a rank had no memory';
   if (known(m.came_s)) return `${m.came_s < 0 ? 'lost' : 'saved'} ${time(Math.abs(m.came_s))}${known(m.spent_s) ? `; moving took ${time(m.spent_s)}` : ''}`;
@@ -390,14 +390,14 @@ function section(id, title, hint) {
   return made;
 }
 const plots = [];
-// series: {name, values, style: 'line' | 'dash' | 'dot' | 'step', colour}. Without uPlot, the table stands alone.
+// series: {name, values, style: 'line' | 'dash' | 'dot' | 'step', colour}. Without uPlot, only the table is shown.
 function plot(into, title, x, series, xName, yName) {
   const rows = Array.from(x, (at, i) => [at, ...series.map(s => s.values[i])]), has = typeof uPlot === 'function';
   const head = [xName, ...series.map(s => s.name)], listed = table(title, head, rows.filter(r => r.slice(1).some(known)), !has);
   into.append(...(has ? [element('div', { className: 'plot', role: 'img', 'aria-label': `${title}: ${series.map(s => s.name).join(', ')} over ${xName}. The table below has the numbers.` })] : []), listed);
   if (!has) return;
   const box = into.querySelector('.plot:last-of-type'), columns = [Float64Array.from(x), ...series.map(s => Array.from(s.values, v => known(v) ? v : null))];
-  const wide = x[0] > 0 && x[x.length - 1] > 30 * x[0] && xName === 'workers'; // on a logarithmic axis
+  const wide = x[0] > 0 && x[x.length - 1] > 30 * x[0] && xName === 'workers'; // true: the axis of x is logarithmic
   let made = null;
   const make = () => {
     const axis = { stroke: colour('soft'), grid: { stroke: colour('line'), width: 1 }, ticks: { stroke: colour('line') } };
@@ -436,7 +436,7 @@ function speeds() {
   const series = lanes.length <= LINES_MOST ? lanes.map((l, i) => ({ name: nameOf(l), values: all[i] })) : [{ name: 'fastest', values: rank(1) }, { name: 'median', values: rank(0.5) }, { name: 'slowest', values: rank(0) }];
   plot(into, 'Speeds over time', x, series, 'seconds', `${unit}/s`);
 }
-// When would the run end, at the speed seen by each moment x?
+// For each moment in x, return when the run would end at its mean speed up to this moment.
 function atSpeedSoFar(it, x) {
   const c = data.chunks, running = new Float64Array(x.length), ended = new Float64Array(x.length + 1);
   for (let i = 0; i < c.count; i++) {
@@ -558,7 +558,7 @@ function live() {
   events.addEventListener('record', fetchData);
   events.addEventListener('state', e => { $('now').textContent = e.data; });
   events.addEventListener('end', e => { $('now').textContent = e.data; events.close(); fetchData(); });
-  // Each answer ends after some events, and the browser asks again; only a missing answer is an error.
+  // The server ends each answer after some events, and the browser then asks again. So only a missing answer is an error.
   let heard = performance.now();
   for (const name of ['record', 'state']) events.addEventListener(name, () => { heard = performance.now(); });
   events.onerror = () => { if (performance.now() - heard > 5000) $('now').textContent = 'The connection to kilter top is lost; this is the last state.'; };

@@ -1,4 +1,4 @@
-/* Conditions on data keep iterations from rows behind the end of the memory that pointers lead to. */
+/* Conditions on data make iterations skip rows behind the end of the memory to which pointers lead. */
 #include "common.h"
 
 enum { N = 10, M = 4 };

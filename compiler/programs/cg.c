@@ -1,6 +1,6 @@
 /* Conjugate gradients for a sparse matrix that is symmetric and positive definite. The dot products are exact
- * sums, so the residuals have the same bits on all numbers of ranks. The sequential program rounds otherwise:
- * cg.expected has what exact sums give. */
+ * sums, so the residuals have the same bits on any number of ranks. The sequential program rounds its sums,
+ * so the file cg.expected has the output with exact sums. */
 #include "common.h"
 
 enum { N = 150, BAND = 4, STEPS = 8 };

@@ -1,4 +1,4 @@
-/* Conditions keep iterations from elements that are not there. */
+/* Conditions make iterations skip elements that do not exist. */
 #include "common.h"
 
 static struct { int before, row[20][4], after; } part;

@@ -1,4 +1,4 @@
-/* Distributed arrays on the stack end with their blocks, and others take their places. */
+/* Distributed arrays on the stack end with their blocks. Other arrays then use the same memory. */
 #include "common.h"
 
 static long z[8];

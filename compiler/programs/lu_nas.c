@@ -1,10 +1,10 @@
 /* The benchmark LU of the NAS Parallel Benchmarks, class S: the arithmetic of examples/lu.h, in the form that
  * kilter cc accepts. It prints whether its norms are the published ones.
  *
- * Other than in examples/lu.h, grids have subscripts [k][j][i][m] instead of positions that are computed from
- * s->line and s->plane; they are parameters instead of members of a structure; the flow at all points is
- * stored, instead of three planes that change places; and the structure contains the time step, instead of a
- * pointer to the class. */
+ * There are four differences from examples/lu.h. Grids have subscripts [k][j][i][m] instead of positions
+ * computed from s->line and s->plane. Grids are parameters instead of members of a structure. The flow is
+ * stored at all points, not only in three planes that take turns. The structure contains the time step
+ * instead of a pointer to the class. */
 #include "common.h"
 
 enum { VALUES = 5, DIRECTIONS = 3 };
@@ -29,8 +29,8 @@ typedef struct lu {
     double dt, h, t1, t2;         /* h: distance of points; 1 / h², 1 / 2h */
     double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added */
     double dissipation;           /* coefficient of the fourth differences */
-    double diagonal[VALUES];      /* diagonal of a block: its part without the point's values */
-    double viscous[VALUES];       /* sums of the viscous coefficients over all directions */
+    double diagonal[VALUES]; /* the part of a block's diagonal that does not depend on the point's values */
+    double viscous[VALUES];  /* sums of the viscous coefficients over all directions */
 } lu;
 
 typedef struct flow { /* velocity, energy and pressure at a point */
@@ -272,7 +272,7 @@ static void solve(const lu *s, const double *u, double x[VALUES]) {
     x[4] = energy / (s->diagonal[4] + twice * s->viscous[4]);
 }
 
-/* The changes of the points before are known. */
+/* Sweep forward: compute each point's change from the changes of the points before it. */
 static void forward(const lu *s, double (*u)[s->n][s->n][VALUES], double (*v)[s->n][s->n][VALUES]) {
 #pragma kilter loop name("forward")
     for (int k = 1; k < s->n - 1; k++)
@@ -290,7 +290,7 @@ static void forward(const lu *s, double (*u)[s->n][s->n][VALUES], double (*v)[s-
             }
 }
 
-/* The changes of the points after are known. */
+/* Sweep backward: compute each point's change with the changes of the points after it. */
 static void backward(const lu *s, double (*u)[s->n][s->n][VALUES], double (*v)[s->n][s->n][VALUES]) {
 #pragma kilter loop name("backward")
     for (int k = s->n - 2; k > 0; k--)

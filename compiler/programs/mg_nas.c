@@ -1,10 +1,10 @@
 /* The benchmark MG of the NAS Parallel Benchmarks, class S: the arithmetic of examples/mg.h, in the form that
  * kilter cc accepts. It prints whether its norm is the published one.
  *
- * Other than in examples/mg.h, grids have subscripts [k][j][i] instead of positions that are computed from n;
- * limits are the member n of a level instead of 1 << l; grids are parameters instead of members of arrays in
- * a structure; and the residual that replaces v has a function of its own. Planes, lines and points count
- * from 1, because the border comes first. */
+ * There are four differences from examples/mg.h. Grids have subscripts [k][j][i] instead of positions
+ * computed from n. Limits are the member n of a level instead of 1 << l. Grids are parameters instead of
+ * members of arrays in a structure. The residual that replaces v has a function of its own. Planes, lines and
+ * points count from 1, because the border comes first. */
 #include "common.h"
 
 enum { TOP = 5, CYCLES = 4, EXTREMES = 10, LINE_MOST = (1 << TOP) + 2 };
@@ -29,7 +29,8 @@ static void border(int n, double plane[n + 2][n + 2]) {
     }
 }
 
-static void wrap(int n, double (*a)[n + 2][n + 2]) { /* the same for the first and the last plane */
+/* Copy the opposite planes into the first and the last plane. */
+static void wrap(int n, double (*a)[n + 2][n + 2]) {
     memcpy(a[0], a[n], sizeof a[0]);
     memcpy(a[n + 1], a[1], sizeof a[0]);
 }
@@ -124,7 +125,8 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
     for (int k = 1; k <= at->n; k++) {
         double sum[LINE_MOST];
         for (int j = 1; j <= at->n; j++) {
-            int planes = k % 2 == 1, lines = j % 2 == 1; /* between two of them */
+            /* planes, lines: the point is between two coarse planes or lines */
+            int planes = k % 2 == 1, lines = j % 2 == 1;
             double weight = planes && lines ? 0.25 : planes || lines ? 0.5 : 1;
             for (int i = 0; i <= at->n / 2; i++)
                 sum[i] = coarse[k / 2][j / 2][i];
@@ -137,7 +139,7 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
             if (planes && lines)
                 for (int i = 0; i <= at->n / 2; i++)
                     sum[i] += coarse[k / 2 + 1][j / 2 + 1][i];
-            sum[at->n / 2 + 1] = 0; /* for the last pair, which adds it to the border only */
+            sum[at->n / 2 + 1] = 0; /* the last pair uses this value only for a point of the border */
             for (int i = 0; i <= at->n / 2; i++) {
                 u[k][j][2 * i] = (fresh ? 0 : u[k][j][2 * i]) + weight * sum[i];
                 u[k][j][2 * i + 1] = (fresh ? 0 : u[k][j][2 * i + 1]) + 0.5 * weight * (sum[i] + sum[i + 1]);

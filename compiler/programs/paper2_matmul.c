@@ -1,5 +1,5 @@
-/* [N SWEEPS]: A = A * B, repeated; the sequential form of examples/10_matmul.c, for tools/paper2. With
- * arguments it prints the time of the sweeps. */
+/* paper2_matmul [N SWEEPS]: compute A = A * B again and again. It is the sequential form of
+ * examples/10_matmul.c, for tools/paper2. With arguments the program prints the time of the sweeps. */
 #include "common.h"
 
 #include <time.h>
@@ -37,7 +37,8 @@ int main(int argc, char **argv) {
         a = c;
         c = made;
     }
-    double first = a[0][0], elapsed_s = now_s() - begun_s; /* all of the result is here */
+    /* reading a[0][0] collects the result, so the time includes that */
+    double first = a[0][0], elapsed_s = now_s() - begun_s;
     unsigned long long checksum = digest(a, n * sizeof *a);
     if (argc > 1)
         printf("{\"elapsed_s\":%.9g,\"checksum\":\"%016llx\"}\n", elapsed_s, checksum);

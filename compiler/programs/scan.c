@@ -1,6 +1,7 @@
 #include "common.h"
 
-/* Sums along rows: the loop inside depends on itself, the outer one does not. */
+/* Sums along rows: iterations of the loop inside depend on each other, iterations of the outer loop do
+ * not. */
 #define N 33
 
 static double a[N][N];

@@ -1,4 +1,4 @@
-/* Functions for which the user vouches. */
+/* Functions that the user declares pure. */
 #include "common.h"
 
 #pragma kilter pure(logb, ways, ldexp)

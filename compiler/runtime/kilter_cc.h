@@ -1,9 +1,10 @@
-/* Functions for programs that `kilter cc` makes. It is no interface for programs written by hand: it may
+/* Functions for programs that `kilter cc` makes. Programs written by hand must not use them, because they may
  * change with every version of kilter cc.
  *
- * The program's own memory, the whole, keeps its place on every rank. Marked loops work on rows that lie in
- * arrays of a kilter_loop. A slot connects the two: it says which of them is up to date. Outside of marked
- * loops every rank does the same; only rank 0 reads and writes files. */
+ * The program's own memory of an array is called the whole; every rank has it. Marked loops work on rows,
+ * which are stored in arrays of a kilter_loop. A slot connects the whole with its rows, and tells which of
+ * them is up to date. Outside of marked loops every rank does the same; only rank 0 reads and writes
+ * files. */
 #ifndef KILTER_CC_H
 #define KILTER_CC_H
 
@@ -23,28 +24,29 @@ enum { KCC_SITES = 32, KCC_SLOTS = 64 };
 typedef struct kcc_site kcc_site;
 typedef struct kcc_group kcc_group;
 
-/* An array of a marked loop, as the loop begins. */
+/* An array of a marked loop, at the time when the loop begins. */
 typedef struct kcc_array {
     const char *name;
     const void *whole;  /* row 0 of the program's memory */
     size_t bytes;       /* of a row */
-    size_t size;        /* of the memory, if it is declared; 0: it is looked up */
+    size_t size;        /* bytes of a declared array; 0: the size of the memory is looked up */
     long long lo, hi;   /* rows that the loop may touch */
     bool writes, sure;  /* sure: it touches all of these rows */
     const int *ghost;   /* halo of each site of the group */
-    long long from, to; /* bytes of these rows that are there; set by kcc_cut() */
+    long long from, to; /* range of bytes of these rows that exists; set by kcc_cut() */
     int slot;           /* set by kcc_enter() */
 } kcc_array;
 
 typedef struct kcc_slot {
-    char *whole;    /* NULL: the slot is free, or rows are all there is (of reductions) */
-    const int *key; /* of a reduction: which one */
+    char *whole;    /* NULL: the slot is free, or belongs to a reduction, which has only rows */
+    const int *key; /* for a reduction: tells which reduction it is */
     size_t bytes;
-    long long from, to; /* bytes of the whole that belong to it */
+    long long from, to; /* range of bytes of the whole that belongs to the slot */
     bool rows_valid, whole_valid, used;
     int ghost[KCC_SITES];
-    bool now[KCC_SITES], shared[KCC_SITES]; /* used by the site when it last began; has its halo */
-    void *rows;                             /* row 0 of the loop's array */
+    /* now: the site used the slot when it last began; shared: the rows have the site's halo */
+    bool now[KCC_SITES], shared[KCC_SITES];
+    void *rows; /* row 0 of the loop's array */
 } kcc_slot;
 
 struct kcc_site { /* a marked loop */
@@ -59,10 +61,10 @@ struct kcc_site { /* a marked loop */
     kilter_loop *loop;
 };
 
-struct kcc_group { /* marked loops over the same arrays; one leads */
+struct kcc_group { /* marked loops over the same arrays; one of the loops is the leader */
     kcc_site *site[KCC_SITES];
     int sites, leader, slots;
-    long long rows; /* number of iterations of its loops; 0: they are not open */
+    long long rows; /* number of iterations of the group's loops; 0: the loops are not open */
     kcc_slot slot[KCC_SLOTS];
     kilter_loop *holder; /* follows the leader, and has all arrays */
     kcc_group *next;
@@ -71,13 +73,13 @@ struct kcc_group { /* marked loops over the same arrays; one leads */
 
 static kcc_group *kcc_groups;
 static int kcc_rank;
-static int kcc_alone; /* rank 0 does a statement that other ranks do not do */
+static int kcc_alone; /* above 0 while rank 0 runs a statement that other ranks do not run */
 static const char *kcc_file;
 
 #define kcc_root (kcc_rank == 0)
 
-/* Do all ranks come here within a second? Rank 0 prints the error, so the other ranks must not end it before.
- */
+/* Do all ranks come here within a second? Rank 0 prints the error, so the other ranks must not end the
+ * program before. */
 static inline bool kcc_meet(void) {
     MPI_Request request;
     int all = 0;
@@ -87,7 +89,8 @@ static inline bool kcc_meet(void) {
     return all;
 }
 
-/* Print an error on rank 0, or where rank 0 does not come here, and end the program on all ranks. */
+/* Print an error, and end the program on all ranks. Only rank 0 prints; other ranks print only if rank 0 does
+ * not come here. */
 __attribute__((format(printf, 2, 3), noreturn)) static inline void kcc_stop(unsigned line, const char *format,
                                                                             ...) {
     va_list args;
@@ -116,7 +119,8 @@ static inline void kcc_must(unsigned line, kilter_status status, const kilter_er
 
 /* --- the whole and its rows --- */
 
-static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long from, long long to) { /* of the whole */
+/* Copy a part of the whole to the rows. */
+static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long from, long long to) {
     kilter_range r;
     for (size_t nth = 0; s->whole && kilter_loop_mine(g->site[g->leader]->loop, nth, &r); nth++) {
         long long lo = (long long)(r.lo * s->bytes), hi = (long long)(r.hi * s->bytes);
@@ -154,7 +158,7 @@ static inline void kcc_make_whole(kcc_group *g, kcc_slot *s) {
     s->whole_valid = true;
 }
 
-/* Code outside of marked loops touches memory that may be part of a slot. */
+/* Prepare for code outside of marked loops that touches memory which may belong to a slot. */
 static inline void kcc_all(bool writes) {
     int before = errno;
     for (kcc_group *g = kcc_alone ? NULL : kcc_groups; g; g = g->next)
@@ -194,7 +198,7 @@ void *tdelete(const void *, void **, int (*)(const void *, const void *));
 
 static void *kcc_memories; /* a tree of allocated memory, and of declared arrays to which pointers may lead */
 
-static inline int kcc_compare(const void *left, const void *right) { /* 0: they overlap */
+static inline int kcc_compare(const void *left, const void *right) { /* return 0 if the two overlap */
     const kcc_memory *a = left, *b = right;
     if ((const char *)a->at + a->bytes <= (const char *)b->at)
         return -1;
@@ -224,7 +228,7 @@ static inline void *kcc_own(const void *at, size_t bytes) {
     }
     *m = (kcc_memory){at, bytes};
     while ((place = tsearch(m, &kcc_memories, kcc_compare)) && *(kcc_memory **)place != m)
-        kcc_disown((*(kcc_memory **)place)->at); /* memory that has ended otherwise */
+        kcc_disown((*(kcc_memory **)place)->at); /* forget memory that no longer exists */
     if (!place)
         free(m);
     return (void *)(size_t)at;
@@ -242,7 +246,7 @@ static inline void *kcc_aligned_alloc(size_t alignment, size_t bytes) {
     return kcc_own(aligned_alloc(alignment, bytes), bytes);
 }
 
-/* The memory that an array's rows lie in. */
+/* Return the memory that contains an array's rows. */
 static inline kcc_memory kcc_home(const kcc_site *s, const kcc_array *a) {
     const char *whole = (const char *)a->whole;
     const kcc_memory *begin = kcc_memory_of(whole), *first = kcc_memory_of(whole + a->from);
@@ -256,7 +260,8 @@ static inline kcc_memory kcc_home(const kcc_site *s, const kcc_array *a) {
     return begin ? *begin : *first;
 }
 
-/* Keep to the part of the arrays' rows that is there. A condition may keep iterations from the other part. */
+/* Reduce the range of each array to rows that exist in memory. A condition in the loop may skip the other
+ * rows. */
 static inline void kcc_cut(const kcc_site *s, kcc_array *a, int count) {
     for (; count-- > 0; a++) {
         if (!a->whole || a->bytes == 0 || a->lo >= a->hi) {
@@ -280,8 +285,8 @@ static inline void kcc_cut(const kcc_site *s, kcc_array *a, int count) {
     }
 }
 
-/* Memory that a marked loop reads as a copy. `to` NULL: its size is not known, but no other name leads to it.
- */
+/* Bring memory up to date that a marked loop reads as a copy. Stop if the loop also writes this memory. If
+ * `to` is NULL, the size is not known, but no other name leads to the memory. */
 static inline void kcc_copied(const kcc_site *site, const char *name, const void *from, const void *to,
                               const kcc_array *a, int count) {
     const kcc_memory *home = kcc_memory_of(from);
@@ -315,7 +320,7 @@ static inline void kcc_free(void *memory) {
     free(memory);
 }
 
-/* The life of an automatic array ends. */
+/* Forget the memory of an automatic array whose block ends. */
 static inline void kcc_end_life(const kcc_memory *m) {
     const char *from = (const char *)m->at, *to = from + m->bytes;
     kcc_disown(from);
@@ -354,7 +359,8 @@ static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilt
     kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);
 }
 
-/* Arrays that a pipeline had earlier may have rows of another length. */
+/* Can the site have a halo of the slot? Arrays that a pipeline used earlier may have rows of another
+ * length. */
 static inline bool kcc_has_halo(const kcc_site *s, const kcc_slot *slot) {
     if (s->kind == KILTER_DOALL)
         return true;
@@ -391,7 +397,7 @@ static inline void kcc_open(kcc_group *g, long long rows) {
 
 /* --- slots --- */
 
-/* Other slots, also of other groups, that have parts of this memory give it up. */
+/* Take this memory from all other slots that have parts of it, also from slots of other groups. */
 static inline void kcc_take_over(const kcc_slot *mine, const char *from, const char *to) {
     for (kcc_group *g = kcc_groups; g; g = g->next)
         for (int i = 0; i < g->slots; i++)
@@ -414,7 +420,7 @@ static inline int kcc_find_slot(kcc_group *g, const kcc_array *a, unsigned line,
     }
     if (unused >= 0)
         return unused;
-    if (other >= 0) { /* its rows get another length */
+    if (other >= 0) { /* the rows of this free slot get another length */
         g->slot[other] = (kcc_slot){.bytes = a->bytes};
         *changed = true;
         return other;
@@ -425,7 +431,7 @@ static inline int kcc_find_slot(kcc_group *g, const kcc_array *a, unsigned line,
     return g->slots++;
 }
 
-/* Two names of one loop lead to the same memory, and the loop writes it. */
+/* Stop if two names in a loop lead to the same memory and the loop writes that memory. */
 static inline void kcc_check_names(const kcc_site *s, const kcc_array *a, int count) {
     for (int i = 0; i < count; i++)
         for (int k = 0; k < i; k++)
@@ -491,7 +497,8 @@ static inline long long kcc_most_rows(const kcc_site *s, const kcc_array *a, int
     return rows > 0 ? rows : 1;
 }
 
-/* Begin a marked loop: its arrays' rows are where its iterations are. rows: least number of iterations. */
+/* Begin a marked loop: give each rank the rows of the arrays that belong to its iterations. rows: least
+ * number of iterations. */
 static inline void kcc_enter(kcc_site *s, kcc_array *a, int count, long long rows, uint64_t inner) {
     kcc_group *g = s->group;
     kilter_error error;
@@ -570,10 +577,11 @@ static inline double kcc_sum_of_all(kilter_sum *sum, double before) {
 /* --- ranges --- */
 
 typedef struct kcc_span {
-    long long from, to; /* first index; the index that is not reached */
+    long long from, to; /* from: first index; to: first index that is not reached */
 } kcc_span;
 
-/* The part of the indices from, from ± step, … before `to` whose rows, index + shift, are in a range. */
+/* Select from the indices from, from ± step, … before `to`. Return those whose row, index + shift, is in the
+ * range `rows`. */
 static inline kcc_span kcc_part(long long from, long long to, long long step, kilter_range rows,
                                 long long shift) {
     long long lo = (long long)rows.lo - shift, hi = (long long)rows.hi - shift;
@@ -592,7 +600,7 @@ static inline kcc_span kcc_part(long long from, long long to, long long step, ki
     return part;
 }
 
-/* The value of the index after the loop. */
+/* Return the value of the index after the loop. */
 static inline long long kcc_after(long long from, long long to, long long step) {
     if (step > 0)
         return from < to ? from + (to - from + step - 1) / step * step : from;
@@ -630,13 +638,13 @@ static inline long long kcc_floor(long long a, long long b) {
 
 /* --- outside of loops --- */
 
-/* A statement begins that rank 0 alone does. */
+/* Begin a statement that only rank 0 runs. */
 static inline void kcc_begin_root(bool writes) {
     kcc_all(writes);
     kcc_alone += kcc_root;
 }
 
-/* Memory that rank 0 may change, and what it was before. */
+/* Memory that rank 0 may change, and a copy of its earlier bytes. */
 typedef struct kcc_kept {
     kcc_memory home;
     unsigned char *old; /* on rank 0 */
@@ -653,7 +661,7 @@ static inline kcc_kept kcc_keep(const void *at, size_t bytes) {
     return k;
 }
 
-/* The same for the memory that a pointer leads to. */
+/* Do the same as kcc_keep() for the memory to which a pointer leads. */
 static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void *at) {
     const kcc_memory *home = at ? kcc_memory_of(at) : NULL;
     if (at && !home)
@@ -694,10 +702,10 @@ static inline void kcc_end_root(void) {
     errno = same;
 }
 
-/* Rank 0 alone does it. */
+/* Evaluate the expression on rank 0 only. */
 #define KCC_ROOT(expression) (kcc_root ? (void)(expression) : (void)0)
 
-/* Rank 0 does it, and all ranks get the value. */
+/* Evaluate the expression on rank 0, and give all ranks the value. */
 #define KCC_SAME(expression)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(expression) kcc_value = 0;                                                                \
@@ -712,7 +720,8 @@ static inline void kcc_end_root(void) {
         kcc_value;                                                                                           \
     })
 
-/* All ranks do it, and all get what rank 0 got, also in what one of the arguments points to. */
+/* Make the call on all ranks. Then give all ranks rank 0's result, and rank 0's bytes in the memory to which
+ * one argument points. */
 #define KCC_FILLED(call, to)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(call) kcc_value = call;                                                                   \
@@ -755,7 +764,7 @@ static inline void kcc_start(int *argc, char ***argv, const char *file) {
     atexit(kcc_finish);
 }
 
-/* Code after this notes what it allocates. */
+/* Replace these functions, so that code after this line notes the memory that it allocates. */
 #define malloc(bytes)                   kcc_malloc(bytes)
 #define calloc(count, bytes)            kcc_calloc(count, bytes)
 #define aligned_alloc(alignment, bytes) kcc_aligned_alloc(alignment, bytes)

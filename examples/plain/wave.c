@@ -1,5 +1,5 @@
-/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed boundary, from random heights. The rows are
- * distributed; each rank also has the row before and the row after its own. */
+/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed boundary, which starts from random heights. The
+ * rows are distributed; each rank also has the row before and the row after its own. */
 #include "examples/loop_program.h"
 
 static const double SPEED2 = 0.25; /* (wave speed × time step / distance of two points)² */

@@ -1,9 +1,10 @@
 /**
  * @file
- * A farm: one master deals tasks to workers that may be unequal, shared and changing, and gets every result
- * once.
+ * A farm: one master deals tasks to workers, and gets each result once. Workers may have different speeds,
+ * which change when other programs use their hosts.
  *
- * The same program is master and worker. kilter_farm_open() decides which it is from how it was started:
+ * Master and workers run the same program. kilter_farm_open() makes a process the master or a worker, by the
+ * way in which the process was started:
  *
  * @verbatim
    ./prog                                master, with local workers it starts itself, one per core
@@ -66,7 +67,7 @@ KILTER_API int kilter_result_fail(kilter_result *result, const char *format, ...
 /** Description of a worker, which its start function gets. */
 typedef struct kilter_worker {
     /** number of the worker: 0, 1, 2, … in the order of joining. A worker that reconnects to its master gets
-     * another number, but start is not called again */
+     * another number, but its start function is not called again */
     uint32_t index;
     void *user; /**< kilter_farm_options.user; a worker process has its own copy */
 } kilter_worker;
@@ -86,8 +87,8 @@ typedef int (*kilter_work_fn)(const kilter_task *task, kilter_result *result, vo
 typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
 
 /** Take new shared data. Called before the first task that uses this data. The bytes are valid until the next
- * call.
- * @return as the start function (kilter_start_fn) */
+ * call of this function.
+ * @return 0; any other value: this worker cannot work, as with kilter_start_fn */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
 /**
@@ -119,19 +120,19 @@ typedef struct kilter_farm_options {
     /** number of local workers; 0: one per core. With `listen`: number of workers to wait for, where 0 means
      * 1 */
     uint32_t workers;
-    /** cores of each local worker process. "none": all; "core": one; "3": three; "auto": the
-     * cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS if the program uses
-     * OpenMP. OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS is set. With a
-     * number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
+    /** cores of each local worker process. "none": all cores; "core": one core; "3": three cores; "auto": the
+     * number of cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS cores if
+     * the program uses OpenMP; OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS
+     * is set. With a number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
     /** which workers get tasks. "all": all of them; "auto": workers that do not speed up the run get no
-     * tasks; the name of a file "*.kilter", a record of the same program: as "auto", but the first number of
-     * workers is computed from the record. NULL: "auto" */
+     * tasks; the name of a record of the same program, "*.kilter": as "auto", but the record gives the number
+     * of workers at the beginning. NULL: "auto" */
     const char *team;
     /** true: workers that do not speed up the run leave the farm; false: they stay in the farm without tasks
      */
     bool release;
-    /** maximum attempts: a task fails after this many of its workers were lost; 0: 5 */
+    /** maximum attempts: a task has failed when this many of its workers were lost; 0 means 5 */
     uint32_t attempts;
     /** time limit of a task. "30": seconds, at least 0.5; "10x": ten times the time of tasks of this weight
      * on this worker so far. A task that exceeds the limit has failed. Its worker's process is killed within
@@ -182,9 +183,9 @@ typedef struct kilter_farm_options {
      * `record`
      */
     const char *resume;
-    /** accept a `resume` file although the program file or the arguments have changed (Kilter's options do
-     * not count); false: this is an error. Then inputs, weights and shared data of a run may differ, too, and
-     * it may have more tasks at its end. Ignored without `resume` */
+    /** true: accept a `resume` file although the program file or the arguments have changed (Kilter's options
+     * do not count); false: such a change is an error. With true, inputs, weights and shared data of a run
+     * may differ, too, and the run may have further tasks after the former ones. Ignored without `resume` */
     bool resume_anyway;
     /** name of the program in the record and in messages, the same on master and workers; NULL: the name in
      * argv[0] */
@@ -200,9 +201,9 @@ typedef struct kilter_farm_options {
      * to each other directly, and results come through a tree; "auto": the way that earlier runs show to be
      * faster. NULL: "auto" */
     const char *organise;
-    /** folder in which late peers call for help by files, with `organise` "peers" and policy "sos" or
-     * "sos-half". All hosts must have it under the same name. Kilter makes a folder of its own there, and
-     * removes it when the farm is closed. NULL: peers call by messages */
+    /** folder for `organise` "peers" with policy "sos" or "sos-half": late peers call for help by writing
+     * files there. All hosts must have this folder under the same name. In it, Kilter makes a folder of its
+     * own, which is removed when the farm is closed. NULL: peers call by messages */
     const char *shared_folder;
     /** true: no task is begun a second time while its worker is present, so there are no speculative copies.
      * A task of a lost worker is still begun again; see `attempts`. Not with `organise` "peers" */
@@ -251,14 +252,14 @@ KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_r
  * Deal the run's tasks to the workers and deliver each result once.   Local, on the master; one run at a time
  * in each farm.
  *
- * Further runs may follow. Workers keep their state, and Kilter keeps its measurements. Workers are answered
- * while `done` computes, except with an MPI that has no thread support. The first run of a master with
- * `listen` waits without limit for the number of workers in its options. More may join later.
+ * Further runs may follow. Workers keep their state, and Kilter keeps its measurements. Kilter answers
+ * workers also while `done` computes, except with an MPI that has no thread support. The first run of a
+ * master with `listen` waits without limit for the number of workers in its options. More may join later.
  *
  * With `resume`, a result is delivered only after it is on the disk. A program that is started again in the
- * same way must make the same calls. Its n-th run gives the stored results of the former n-th run to `done`.
- * It does only the tasks that have no stored result or that failed. Stored results are only valid for the
- * same tasks, inputs, weights and shared data.
+ * same way must make the same calls. Its n-th run gives the stored results of the former n-th run to `done`,
+ * and does only tasks that failed or have no stored result. Stored results are only valid for the same tasks,
+ * inputs, weights and shared data.
  *
  * @return
  * - KILTER_OK
@@ -341,7 +342,8 @@ static inline void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_
     kilter_farm_summary_get_sized(farm, summary, sizeof(kilter_farm_summary));
 }
 
-/** Choices of a program that divides its own work into tasks for each run. */
+/** Input of kilter_farm_grain(): between which numbers of tasks a program can choose when it divides its next
+ * run into tasks. */
 typedef struct kilter_grain_options {
     uint64_t least; /**< fewest tasks that the program can make of a run; 0 means 1 */
     uint64_t most;  /**< most tasks that the program can make of a run, for example one for each item of the
@@ -360,8 +362,8 @@ typedef struct kilter_grain {
     uint32_t workers; /**< number of workers that get tasks; the other present workers are too slow to help */
     double master_s;  /**< time that the program computes alone, between two runs */
     double workers_s; /**< time of the run until the last worker has computed its share */
-    double messages_s; /**< sum of three times: the round trip, receiving the results, and what was lost in
-                          the last run */
+    double messages_s; /**< sum of three times: the round trip, receiving the results, and the time lost in
+                        * the last run */
     char reason[160];  /**< one clause with the numbers behind the choice */
 } kilter_grain;
 
@@ -374,9 +376,10 @@ KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter
  * Choose the number of tasks T for the next run.   Local, on the master, between two runs.
  *
  * The choice minimises runs × (t_M(T) + t_W(T) + round trip + workers × t_update) (Buaklee, Tracy, Vernon,
- * Wright 2002; the last two terms are added). t_M is the time that the caller's thread computes between two
- * runs, as a function of the number of tasks. t_W is the time of whole tasks, dealt by earliest completion to
- * the present workers at their measured speeds. The number changes only if another number is at least 5 %
+ * Wright 2002; Kilter adds the last two terms). t_M is the time that the caller's thread computes between two
+ * runs, as a function of the number of tasks. t_W is the time until the last worker is done, if each whole
+ * task goes to the worker that would finish it first, at the measured speeds. t_update is the time that the
+ * master needs for the results of one worker. The number changes only if another number is at least 5 %
  * better. Without measurements, the choice is four tasks per worker.
  *
  * The call changes nothing; it stores its answer and forecast in the run record. The program's results must
@@ -415,7 +418,7 @@ static inline kilter_status kilter_farm_program(kilter_farm *farm, kilter_progra
  * Local, on the master. */
 KILTER_API bool kilter_farm_resumes(const kilter_farm *farm);
 
-/** A program's forecast for its next runs together. */
+/** A program's forecast of the time that its next runs take together. */
 typedef struct kilter_expectation {
     uint64_t runs;      /**< number of runs to which the forecast applies, from the next run on */
     double seconds;     /**< seconds from now until the last of these runs has ended */
@@ -431,8 +434,8 @@ KILTER_API kilter_status kilter_farm_expect_sized(kilter_farm *farm, const kilte
  * Store a forecast of the time of the next runs in the run record. The record compares this forecast with the
  * measured time.   Local, on the master, between two runs.
  *
- * A forecast is for all runs until the next forecast, or until the farm is closed. If no run follows before
- * the next forecast, it is replaced.
+ * A forecast is for all runs until the next forecast, or until the farm is closed. The next forecast replaces
+ * a forecast that no run has followed.
  *
  * @return KILTER_OK; KILTER_ERR_RANGE: 0 runs, or seconds that are not above 0; KILTER_ERR_USAGE during a run
  * (from its callback); the error after which the farm can only be closed

@@ -16,8 +16,8 @@
  * | kilter/loop.h | a loop whose rows move between the ranks of an MPI program |
  * | kilter/status.h | what calls return, and errors in words |
  *
- * Programs that are compiled for one version of Kilter run with later ones of the same library name: structs
- * only grow at their end, and statuses are only added.
+ * A program that was compiled for one version of Kilter also runs with later versions of the same library
+ * name. Structs only grow at their end, and statuses are only added.
  */
 #ifndef KILTER_KILTER_H
 #define KILTER_KILTER_H

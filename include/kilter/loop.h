@@ -1,8 +1,8 @@
 /**
  * @file
- * A distributed loop. Its iterations, and the rows of arrays that belong to them, are spread over the ranks
- of
- * an MPI communicator. They move between ranks to fit the real speeds of the machines.
+ * A distributed loop. Its iterations are spread over the ranks of an MPI communicator; each iteration has a
+ * row in each array of the loop. Iterations and their rows move between ranks, so that each rank's share fits
+ * the real speed of its machine.
  *
  * @code{.c}
      kilter_loop *loop;
@@ -33,21 +33,22 @@
  * into which MPI may still write is not freed.
  *
  * A program may sweep over the same rows in several ways: forwards and backwards, over pairs of rows, on
- * coarser grids. Then one loop leads, and the others follow it (`follows`): their rows lie where the leader's
- * rows lie, and they share arrays with kilter_loop_share(). These loops are called aligned.
+ * coarser grids. It opens a loop for each way. One loop leads, and the others follow it (option `follows`).
+ * Each row of a follower is on the rank that has the matching row of the leader. The loops share arrays with
+ * kilter_loop_share(). Such loops are called aligned.
  *
- * Rows may have content whose size changes, such as particles: kilter_loop_rows(). Rows send each other
+ * Rows may have content whose size changes, such as particles; see kilter_loop_rows(). Rows send each other
  * messages with kilter_loop_post() and kilter_loop_deliver().
  *
- * Rows do not move to a rank without memory for them. This is a rank that would exceed RLIMIT_DATA or the
- * system's commit limit. For 1 MiB and more, it is also a rank whose host or control group has less memory
- * left. The loop continues with its present shares, and kilter_loop_summary says so.
+ * Rows do not move to a rank that lacks memory for them. A rank lacks memory if it would exceed RLIMIT_DATA
+ * or the system's commit limit. For 1 MiB and more, a rank also lacks memory if its host or control group has
+ * less memory left. The loop continues with its present shares, and kilter_loop_summary says so.
  *
  * If ranks make different collective calls, the error is KILTER_ERR_USAGE and names the calls. KILTER_CHECK=1
- * in the environment of any rank switches checks on. They are also on in a debug build of the library, unless
- * KILTER_CHECK=0. Then calls are compared before they are carried out. A rank that touches a row of another
- * rank prints the row and its owner before it dies of SIGSEGV. In a `deep` loop more rows around a rank's own
- * can be touched.
+ * in the environment of any rank switches checks on. These checks are also on in a debug build of the
+ * library, unless KILTER_CHECK=0. With checks, the ranks' calls are compared before they are carried out. A
+ * rank that touches a row of another rank prints the row and its owner before it dies of SIGSEGV. In a `deep`
+ * loop, a rank can touch some more rows around its own without this error.
  */
 #ifndef KILTER_LOOP_H
 #define KILTER_LOOP_H
@@ -85,9 +86,9 @@ typedef enum kilter_loop_kind {
 typedef struct kilter_loop_options {
     uint64_t iterations;   /**< number n of iterations; at least 1 */
     kilter_loop_kind kind; /**< whether iterations depend on each other */
-    /** true, only for DOALL loops without ghost rows: a rank may have several ranges, in any order of ranks.
-     * Iterations may move within a sweep. Otherwise each rank has one range, in the order of ranks, and
-     * Kilter learns how the cost of an iteration depends on its index. */
+    /** true, only for DOALL loops without ghost rows: a rank may have several ranges of iterations, anywhere
+     * in the loop, and iterations may move within a sweep; false: each rank has one range, in the order of
+     * ranks, and Kilter learns how the cost of an iteration depends on its index. */
     bool scattered;
     uint64_t inner; /**< for DOACROSS: number of elements of a row in the pipelined direction; at least 1 */
     uint64_t block; /**< for DOACROSS: number of elements in a block; 0: Kilter measures and chooses it */
@@ -111,26 +112,27 @@ typedef struct kilter_loop_options {
     /** path of the checkpoint, without number and suffix: "out/heat" stands for the files out/heat.000001.h5,
      * out/heat.000002.h5, … (docs/reference/checkpoint.md). All hosts must share its folder. NULL:
      * KILTER_CHECKPOINT in the environment, otherwise no checkpoints; "none": no checkpoints, and no progress
-     * in the folder KILTER_KEEP. Each loop of a program needs a path of its own. Only the values on rank 0
-     * count, also in the next four options. A relative path begins in the working folder of rank 0 */
+     * reports in the folder that KILTER_KEEP names. Each loop of a program needs a path of its own. Only the
+     * values on rank 0 count, for this option and the next four. A relative path begins in the working folder
+     * of rank 0 */
     const char *checkpoint;
     /** seconds between two checkpoints; 0: KILTER_CHECKPOINT_S in the environment, otherwise Kilter chooses
      * them by Young's formula, from the measured cost of a checkpoint and the failures so far */
     double checkpoint_s;
     /** A checkpoint is written only before a sweep whose number is a multiple of this value. Sweeps are
-     * numbered from 0, and a resumed program continues the count. For programs with several sweeps in each of
-     * their own iterations. 0 means 1 */
+     * numbered from 0, and a resumed program continues the count. This option is for programs that make
+     * several sweeps in each of their own iterations. 0 means 1 */
     uint64_t checkpoint_every;
     unsigned checkpoint_generations; /**< how many checkpoints are kept, the newest ones; 0 means 2 */
     uint64_t sweeps; /**< number of sweeps that the program expects to make in all, used only for forecasts;
                         0: unknown */
     /** another loop, the leader; this loop follows it. Row k of this loop is always on the rank that has the
      * leader's row `stride` × k + `offset`. Only the leader chooses shares, at the begin of its sweeps; the
-     * time in the bodies of its followers counts, too. A follower uses the leader's ranks, and its
-     * communicator is ignored. So are `record` and the options for checkpoints, because those of the leader
-     * hold for all. Ranks without rows of the follower take part in its calls. The leader neither follows
-     * another loop nor is `scattered` or `deep`, and the follower is neither `scattered` nor `deep` nor
-     * `fixed`. NULL: this loop follows none. On all ranks this is the same loop, or NULL. */
+     * time in the bodies of its followers counts, too. A follower uses the leader's ranks; its communicator
+     * is ignored. Its `record` and its options for checkpoints are also ignored, because the leader's options
+     * hold for its followers, too. Ranks without rows of the follower take part in its calls. The leader
+     * neither follows another loop nor is `scattered` or `deep`, and the follower is neither `scattered` nor
+     * `deep` nor `fixed`. NULL: this loop follows none. All ranks give the same loop, or all give NULL. */
     kilter_loop *follows;
     uint64_t stride; /**< with `follows`: number of the leader's rows for each row of this loop; 0 means 1. A
                         coarse grid that has every second row uses 2 */
@@ -156,9 +158,9 @@ KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop
  * Open a loop over the ranks of `comm`, with equal shares.   Collective. With `follows`: before the first
  * kilter_loop_begin() of the leader and of its followers.
  *
- * The communicator is duplicated, so the caller may free its own. Options must be the same on all ranks. Late
- * ranks are waited for, up to KILTER_MPI_START_S seconds (default 300; 0: for ever). After that, while ranks
- * connect, a rank that is silent for 30 s, or for KILTER_MPI_START_S if shorter, is an error.
+ * The communicator is duplicated, so the caller may free its own. Options must be the same on all ranks. The
+ * call waits for late ranks, up to KILTER_MPI_START_S seconds (default 300; 0: for ever). Then the ranks
+ * connect. A rank that is silent meanwhile for 30 s, or for KILTER_MPI_START_S if shorter, is an error.
  * @return KILTER_OK; KILTER_ERR_USAGE or KILTER_ERR_RANGE (an option or KILTER_MPI_START_S is wrong, or
  * options differ between ranks; the error names them; the leader has begun); KILTER_ERR_MEMORY;
  * KILTER_ERR_PEER (not all ranks came, or one died); KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be
@@ -180,13 +182,13 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
  * zero. The memory belongs to the loop until it is closed. Only rows on this rank use memory, and addresses
  * never change.
  *
- * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. In the present block and those
- * before, the row before the own rows has the values of this sweep. In the present block and those after, the
- * row after the own rows has the values from the beginning of the sweep. If the loop runs backwards, the two
- * rows change places.
+ * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. The ghost row before the rank's own
+ * rows has the values of this sweep in the present and earlier blocks. The ghost row after the own rows has
+ * the values from the beginning of the sweep in the present and later blocks. If the loop runs backwards, the
+ * two ghost rows exchange their roles.
  *
- * All aligned loops can use the rows that this rank has. Only sweeps of the loop that the array was attached
- * to bring its ghost rows; kilter_loop_share() names others.
+ * All aligned loops can use the array's rows on their rank. Its ghost rows are fetched only by sweeps of the
+ * loop to which the array was attached, and of loops that kilter_loop_share() names.
  * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes
  * that differ between ranks); KILTER_ERR_USAGE (the loop has begun or was resumed); KILTER_ERR_MEMORY
  */
@@ -194,16 +196,17 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
- * Let the sweeps of this loop bring ghost rows of an array that was attached to an aligned loop. The array
- * may also be one of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
+ * Let the sweeps of this loop fetch ghost rows of an array that was attached to an aligned loop. An array
+ * that was attached to this loop with 0 ghost rows is allowed, too.   Collective; before the first
+ * kilter_loop_begin().
  *
  * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. Distances are
  * counted in rows of the leader. For example, let ghost be 1. A loop over a coarse grid with `stride` 2 may
  * read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of the coarse grid
  * that are next to its row. The body writes only rows of arrays with the same rows as the loop.
  *
- * Ghost rows keep the values that the last sweep brought, until the leader's next begin. So a follower does
- * not need to bring rows that do not change in between.
+ * Ghost rows keep the values that the last sweep fetched, until the leader's next kilter_loop_begin(). So a
+ * follower need not fetch rows that have not changed since.
  *
  * DOACROSS: the array has the same rows as the loop, `bytes` is a multiple of `inner`, and `ghost` is 1.
  * @return KILTER_OK; KILTER_ERR_RANGE (base or ghost is wrong, or differs between ranks); KILTER_ERR_USAGE
@@ -217,8 +220,8 @@ KILTER_API kilter_status kilter_loop_share(kilter_loop *loop, const void *base, 
  * memory. Examples are particles, sparse rows, and cells of an adaptive grid.
  *
  * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. They are
- * not called for rows that the body has at the moment. A function that calls this loop ends it with
- * KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
+ * not called for rows that the body of the loop is working on. If one of these functions makes a call for
+ * this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  */
 typedef struct kilter_loop_content {
     /** Return the number of bytes that pack() writes for the row. The row is on this rank. This function must
@@ -261,9 +264,9 @@ static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_loo
  * Declare a value that is the same on all ranks and belongs to the program's state: a time, a step, the
  * result of kilter_loop_sum(). A checkpoint has the value of rank 0, and kilter_loop_resumed() sets it on all
  * ranks. All ranks declare the same values in the same order. Call this before kilter_loop_resumed() and
- * before the first kilter_loop_begin(). Without checkpoints it only checks its arguments. The value must stay
- * at its address until the loop is closed. Its name in the checkpoint is its own. A name has up to 63
- * letters, digits, '_', '-' and '.', and begins with a letter.   Local.
+ * before the first kilter_loop_begin(). Without checkpoints the call only checks its arguments. The value
+ * must stay at its address until the loop is closed. No two values have the same name in the checkpoint. A
+ * name has up to 63 letters, digits, '_', '-' and '.', and begins with a letter.   Local.
  *
  * @return KILTER_OK; KILTER_ERR_RANGE (the name or the size cannot be used: 0 bytes, or more than 2^20);
  * KILTER_ERR_USAGE (the loop has begun, or was resumed); KILTER_ERR_MEMORY
@@ -272,15 +275,16 @@ KILTER_API kilter_status kilter_loop_keep(kilter_loop *loop, const char *name, v
                                           kilter_error *error);
 
 /**
- * Continue from the newest valid checkpoint, on any number of ranks. All arrays, content and kept values must
- * be declared before; later they are refused.   Collective; once, before the first kilter_loop_begin().
+ * Continue from the newest valid checkpoint, on any number of ranks. Declare all arrays, content and kept
+ * values before this call; later declarations are refused.   Collective; once, before the first
+ * kilter_loop_begin().
  *
  * If there is a checkpoint, all rows and kept values get what was saved. unpack() is called for the content
- * of this rank's rows. Then the program continues with the kilter_loop_begin() of sweep
- * number *sweeps. If there is none, nothing changes and *sweeps is 0. Then the program sets its first values,
- * and makes the content of its first rows. Damaged checkpoints are skipped with a warning. The rows are those
- * that kilter_loop_mine() gives. Sweeps that followers made before the leader's kilter_loop_begin() are part
- * of the saved state, so the program continues after them.
+ * of this rank's rows. Then the program continues with the kilter_loop_begin() of sweep number *sweeps. If
+ * there is no checkpoint, nothing changes and *sweeps is 0. Then the program sets its first values, and makes
+ * the content of its first rows. Damaged checkpoints are skipped with a warning. The rows are those that
+ * kilter_loop_mine() gives. Sweeps that followers made before the leader's kilter_loop_begin() are part of
+ * the saved state, so the program continues after them.
  *
  * Afterwards checkpoints are written within kilter_loop_begin(), before its sweep. Rows are copied there, and
  * a thread of each rank writes the copy while the loop continues. Without memory for the copy, the call
@@ -290,13 +294,13 @@ KILTER_API kilter_status kilter_loop_keep(kilter_loop *loop, const char *name, v
  * @return KILTER_OK; KILTER_ERR_INPUT (checkpoints exist, but none is valid, or the newest belongs to another
  * program; the error says in what the programs differ); KILTER_ERR_USAGE (the loop has begun or was resumed,
  * sweeps is NULL, kept values differ between ranks); KILTER_ERR_SYSTEM (a file cannot be read now, and
- * no older one takes its place); KILTER_ERR_TASK (content could not be unpacked); other errors as of
+ * no older one takes its place); KILTER_ERR_TASK (content could not be unpacked); also the other errors of
  * kilter_loop_begin()
  */
 KILTER_API kilter_status kilter_loop_resumed(kilter_loop *loop, uint64_t *sweeps, kilter_error *error);
 
 /**
- * Begin a sweep. This sends the ghost rows, and may write a checkpoint before.   Collective.
+ * Begin a sweep. The call may first write a checkpoint; then it sends the ghost rows.   Collective.
  *
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, posted messages are left, ranks make different
  * collective calls, or checkpoints exist and the program did not call kilter_loop_resumed());
@@ -311,8 +315,8 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
  * Get the next iterations for this rank.   Local; DOALL.
  *
  * Each iteration is given once, to one rank, in any order. With `deep` it is given to its owner, and possibly
- * to neighbours. The call means that the previous range is done. Rows move only within calls of this library,
- * so pointers into the rows of the range are valid until the next call.
+ * to neighbours. The call also tells Kilter that the body has done the previous range. Rows move only within
+ * calls of this library, so pointers into the rows of the range are valid until the next call.
  * @return false: no iteration is left for this rank, or an error occurred, which kilter_loop_end() returns
  */
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
@@ -329,8 +333,8 @@ KILTER_API bool kilter_loop_next_block(kilter_loop *loop, kilter_range *rows, ki
  * End the sweep. Afterwards a rank may use its own rows until the next kilter_loop_begin().   Collective;
  * after kilter_loop_next() or kilter_loop_next_block() returned false.
  *
- * @return KILTER_OK; KILTER_ERR_USAGE (iterations of this rank are left, or no sweep is under way); or the
- * error of the sweep, as of kilter_loop_begin()
+ * @return KILTER_OK; KILTER_ERR_USAGE (iterations of this rank are left, or no sweep is under way); or an
+ * error that ended the sweep, one of those of kilter_loop_begin()
  */
 KILTER_API kilter_status kilter_loop_end(kilter_loop *loop, kilter_error *error);
 
@@ -346,23 +350,23 @@ KILTER_API bool kilter_loop_mine(kilter_loop *loop, size_t nth, kilter_range *ra
  * number of ranks and all moves.   Collective; between two sweeps.
  *
  * @param values  base of an attached array with rows of 8 bytes
- * @return KILTER_OK; KILTER_ERR_USAGE (not such a base, a sweep is under way, or ranks make different calls);
- * other errors as of kilter_loop_begin()
+ * @return KILTER_OK; KILTER_ERR_USAGE (`values` is not such a base, a sweep is under way, or ranks make
+ * different calls); also the other errors of kilter_loop_begin()
  */
 KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values, double *sum,
                                          kilter_error *error);
 
 /**
- * Combine two values. The value at `left` is of earlier rows, and is replaced by the result. The value at
- * `right` is of the rows after them. Each value has the size of a row of the array.
+ * Combine two values. `left` has the value of some rows, and receives the result. `right` has the value of
+ * the rows that follow them. Each value has the size of a row of the array.
  */
 typedef void (*kilter_loop_combine)(void *left, const void *right, uint64_t bytes, void *user);
 
-/** Keep the smaller one of each pair of doubles. A value that is not a number is left out. For
- * kilter_loop_reduce() */
+/** Keep the smaller one of each pair of doubles. A NaN is left out. Pass this function to
+ * kilter_loop_reduce(). */
 KILTER_API void kilter_loop_least(void *left, const void *right, uint64_t bytes, void *user);
-/** Keep the larger one of each pair of doubles. A value that is not a number is left out. For
- * kilter_loop_reduce() */
+/** Keep the larger one of each pair of doubles. A NaN is left out. Pass this function to
+ * kilter_loop_reduce(). */
 KILTER_API void kilter_loop_most(void *left, const void *right, uint64_t bytes, void *user);
 
 /**
@@ -400,8 +404,8 @@ KILTER_API kilter_status kilter_loop_scatter(kilter_loop *loop, void *base, int 
  * Get the rank that has a row. Between two sweeps all ranks get the same answer. Within a sweep the answer is
  * the rank that computes the row.   Local; not for `scattered` loops.
  *
- * @return the rank in the loop's communicator; −1: there is no such row, the loop is `scattered`, or one of
- * the functions that it calls asks
+ * @return the rank in the loop's communicator; −1: there is no such row, the loop is `scattered`, or a
+ * function that the loop itself calls, such as pack(), asks
  */
 KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
 
@@ -410,8 +414,8 @@ KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
  * border between rows. The data is copied, and kilter_loop_deliver() delivers it.   Local; within a sweep or
  * between two; not for `scattered` loops.
  *
- * @param from  a row of this rank, which decides the order of delivery; within a sweep, a row that the body
- * has
+ * @param from  a row of this rank, by which messages are ordered at delivery; within a sweep, a row that the
+ * body is working on
  * @return KILTER_OK; KILTER_ERR_USAGE (no such row, `from` is on another rank, data is NULL, the loop is
  * `scattered`); KILTER_ERR_MEMORY
  */
@@ -431,7 +435,8 @@ typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, u
  *
  * If `take` calls this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, take is NULL, the loop is `scattered`, or ranks
- * make different calls); KILTER_ERR_TASK (`take` returned false); other errors as of kilter_loop_begin()
+ * make different calls); KILTER_ERR_TASK (`take` returned false); also the other errors of
+ * kilter_loop_begin()
  */
 KILTER_API kilter_status kilter_loop_deliver(kilter_loop *loop, kilter_loop_take take, void *user,
                                              kilter_error *error);
@@ -448,8 +453,8 @@ typedef struct kilter_loop_summary {
     double elapsed_s; /**< seconds that this rank has spent in sweeps and in kilter_loop_deliver() */
     double waited_s;  /**< seconds of elapsed_s in which this rank had nothing to do */
     double moving_s;  /**< seconds that this rank spent on moving rows */
-    /** forecast of the seconds that all moves save. A move counts until the time at which the decision
-     * expected speeds to change */
+    /** forecast of the seconds that all moves save. The saving of a move is counted until the time at which
+     * its decision expected speeds to change */
     double gained_s;
     /** seconds saved since the first move, compared with equal shares at the measured speeds; negative:
      * seconds lost. The time for moving rows is not subtracted */

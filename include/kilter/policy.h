@@ -16,7 +16,7 @@
  *
  * A complete program is examples/04_policy.c.
  *
- * Work is counted in units: the sum of the weights of tasks. A task of a run without weights is 1 unit.
+ * Work is counted in units. The work of a task is its weight; in a run without weights, each task is 1 unit.
  */
 #ifndef KILTER_POLICY_H
 #define KILTER_POLICY_H
@@ -100,9 +100,9 @@ KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *form
  * Choose the number of tasks in the next chunk for the worker that asks.
  *
  * Called on the master, in a thread of the farm, one call at a time for each farm. The function must not call
- * the farm. The master answers no worker until it returns. The answer should depend on the view only, because
- * Kilter may call it without dealing the chunk. If a worker got 0 tasks, the function is called again for
- * that worker after the next message of any worker.
+ * the farm. The master answers no worker until the function returns. The answer should depend on the view
+ * only, because Kilter may call the function without dealing the chunk. If a worker got 0 tasks, the function
+ * is called again for that worker after the next message of any worker.
  *
  * - More tasks than are left: the worker gets all that are left.
  * - 0 tasks: the worker waits. If no present worker has a task, the worker gets 1 task, so that the run goes

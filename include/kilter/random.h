@@ -33,21 +33,21 @@ typedef struct kilter_random {
  * independent. */
 KILTER_API kilter_random kilter_random_of(uint64_t seed, uint64_t task);
 
-/** Return the next number: 64 random bits. It takes some nanoseconds. */
+/** Return the next number: 64 random bits. A call takes some nanoseconds. */
 KILTER_API uint64_t kilter_random_bits(kilter_random *random);
 
 /** Skip `count` numbers in constant time. */
 KILTER_API void kilter_random_skip(kilter_random *random, uint64_t count);
 
-/** Return a number that is uniform in [0, 1): a multiple of 2^-53. It takes one number. */
+/** Return a number that is uniform in [0, 1): a multiple of 2^-53. The call uses up one number of 64 bits. */
 KILTER_API double kilter_random_uniform(kilter_random *random);
 
-/** Return an exponential number of mean 1: −ln(1 − u). It takes one number. The last bits depend on the C
- * library's logarithm. */
+/** Return an exponential number of mean 1: −ln(1 − u). The call uses up one number of 64 bits. The last bits
+ * depend on the C library's logarithm. */
 KILTER_API double kilter_random_exponential(kilter_random *random);
 
-/** Return a normal number of mean 0 and variance 1: √(−2 ln(1 − u))·cos(2πv) (Box and Muller 1958). It takes
- * two numbers. The last bits depend on the C library. */
+/** Return a normal number of mean 0 and variance 1: √(−2 ln(1 − u))·cos(2πv) (Box and Muller 1958). The call
+ * uses up two numbers of 64 bits. The last bits depend on the C library. */
 KILTER_API double kilter_random_normal(kilter_random *random);
 
 #ifdef __cplusplus

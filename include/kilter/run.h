@@ -59,17 +59,17 @@ typedef struct kilter_run {
     kilter_order order; /**< in which order `done` gets the results */
     kilter_done_fn done; /**< function that takes each result; NULL: results are dropped */
     void *user;          /**< pointer that is passed to `done` */
-    /** work of all tasks together, from 1e-50 to 1e50, in the same unit in all runs. With it, measured speeds
-     * stay valid if the same work is cut into another number of tasks. 0: a task has as much work as a task
-     * of the run before */
+    /** work of all tasks together, from 1e-50 to 1e50, in the same unit in all runs. If it is given, measured
+     * speeds stay valid when the same work is cut into another number of tasks; 0: each task has as much work
+     * as a task of the previous run */
     double work;
     /** true: `done` may add tasks with kilter_farm_add(). The run ends when `done` has taken all results
      * without adding tasks. Then `work` is that of the tasks at the beginning */
     bool grows;
-    /** number of a series: runs that have the same tasks, index by index, with other inputs. A series saves
-     * time if a worker keeps data that makes its task cheaper the next time. As far as shares allow, a task
-     * goes to the worker that did it in the last run of the series. Added tasks of a growing run are not
-     * remembered. 0, or another number than in the last run: tasks go to any worker */
+    /** number of the series of this run. Runs of a series have the same tasks, index by index, but other
+     * inputs. A series saves time if a worker keeps data that makes its task cheaper the next time. As far as
+     * shares allow, a task goes to the worker that did it in the last run of the series. Added tasks of a
+     * growing run are not remembered. 0, or another number than in the last run: tasks go to any worker */
     uint64_t series;
     /** time limit of a task in seconds, at least 0.5, as in kilter_farm_options.task_timeout; 0: use the
      * limit of kilter_farm_options

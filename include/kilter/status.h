@@ -2,7 +2,8 @@
  * @file
  * The status that Kilter calls return, and errors with a text.
  *
- * One list defines the enum and its texts. Errors are grouped by what is lost at most.
+ * One list defines the enum and its texts. Errors are grouped by the most that they lose: nothing, a task, a
+ * peer, or the run.
  */
 #ifndef KILTER_STATUS_H
 #define KILTER_STATUS_H

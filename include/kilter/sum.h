@@ -19,10 +19,11 @@ extern "C" {
 enum { KILTER_SUM_WORDS = 72 };
 
 /** A sum of doubles. With all bytes zero, it is the sum of no numbers, 0. The struct never grows. It has no
- * pointers: a task can return one as its result, as bytes, if all workers have the same kind of processor. */
+ * pointers: a task can return the bytes of a sum as its result, if all workers have the same kind of
+ * processor. */
 typedef struct kilter_sum {
     int64_t word[KILTER_SUM_WORDS]; /**< digits and counts, which only these functions read */
-    uint64_t untidied;              /**< numbers added since the last carry */
+    uint64_t untidied;              /**< how many numbers were added since digits were last carried over */
 } kilter_sum;
 
 /** Add a number. It takes some nanoseconds. */

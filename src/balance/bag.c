@@ -3,7 +3,8 @@
 
 #include "balance/balance.h"
 
-/* Empty the bag of undealt tasks, but keep which worker did each task of the series last. */
+/* Empty the bag of undealt tasks, but keep `homes`, which tells for each task of a series the worker that did
+ * it last. */
 static void empty(kl_bag *bag) {
     free(bag->spans);
     free(bag->prefix);
@@ -134,7 +135,8 @@ double kl_bag_units(const kl_bag *bag, kl_span span) {
     return bag->prefix ? bag->prefix[span.hi] - bag->prefix[span.lo] : (double)(span.hi - span.lo);
 }
 
-/* Return the smallest hi in (lo, end] for which the tasks [lo, hi) have at least `units`. */
+/* Return the smallest hi for which the tasks from front.lo to hi − 1 have at least `units` units of work, but
+ * at most front.hi. */
 static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
     uint64_t low = front.lo + 1, high = front.hi;
     while (low < high) {
@@ -154,14 +156,14 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Choose the source of the worker's next tasks. In this order: tasks that the worker did in the last run,
- * returned tasks, tasks that another worker did, and added tasks. Return the consecutive tasks at its
- * front. */
+/* Choose the source of the worker's next tasks, and return its first consecutive tasks. Take the first of
+ * these sources that has tasks: tasks that the worker did in the last run; returned tasks; tasks that another
+ * worker did; added tasks. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;
-    /* in a series, bag->spans holds returned tasks, and the tasks from homes->tasks on, which were added
-     * during the run */
+    /* in a series, bag->spans holds returned tasks and added tasks; added tasks have numbers from
+     * homes->tasks on */
     bool has_come_back = bag->count > 0 && bag->spans[bag->count - 1].lo < homes->tasks;
     if (!kl_homes_in_use(homes) || (has_come_back && !kl_homes_has_own(homes, worker)))
         return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};

@@ -30,7 +30,7 @@ static void make_team(team *t) {
 static kl_span take_for(kl_bag *bag, const team *t, uint32_t worker, uint64_t count) {
     kl_offer offer = kl_bag_offer(bag, t->dealer, &t->s, worker, count);
     if (offer.span.hi - offer.span.lo > 1 && count % 5 == 0)
-        offer.span.hi--; /* deal as if the message had no room for the last offered task */
+        offer.span.hi--; /* leave out the last offered task, as if the message had no room for it */
     kl_bag_take(bag, &offer);
     return offer.span;
 }
@@ -128,7 +128,8 @@ static void in_a_series_too(void **state) {
     }
 }
 
-/* Add tasks; weights NULL: each of one unit. The bag's units must grow by no more than theirs. */
+/* Add tasks; weights NULL: each task has one unit of work. The bag's units must grow by no more than the
+ * units of the added tasks. */
 static void grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done) {
     uint64_t last = bag->tasks;
     double before = bag->units, units = weights ? 0 : (double)count;
@@ -140,7 +141,7 @@ static void grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans do
     assert_true(bag->units <= before + units * (1 + 1e-9));
 }
 
-/* Take a span, do all of it or nothing, and return the rest. */
+/* Take a span of tasks. Either do all its tasks, or do none and return the span. */
 static void take_some(kl_bag *bag, uint64_t random, int *seen) {
     kl_span span = take(bag, 1 + random % 17);
     uint64_t end = random % 5 ? span.hi : span.lo;

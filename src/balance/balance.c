@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /* Greatest number of bytes of inputs and weights in one message, approximately. A larger plan is sent as
- * several chunks. Messages that wait at a worker should leave room in the caches. More bytes would also
- * need memory that was not used before, and new pages cost ten times as much as a copy. */
+ * several chunks. Larger messages would fill the caches of the worker where they wait. They would also need
+ * memory that was not used before, and new pages of memory cost ten times as much as a copy. */
 static const size_t CHUNK_BYTES = (size_t)4 << 20;
 
 kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
@@ -55,8 +55,8 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-/* Store the work of a task in this run. If it differs from that of the last run, convert the workers' times
- * and rates accordingly. */
+/* Store the work of a task in this run. If a task of the last run had another amount of work, convert the
+ * workers' times and rates to this run. */
 static void take_task_work(kl_balance *b, const kilter_run *run) {
     double task_work = run->tasks > 0 && run->work > 0 ? run->work / (double)run->tasks : b->task_work;
     double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
@@ -263,9 +263,9 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         kl_view_asked(&b->views[request->worker], kl_now_s(&b->clock));
         kl_balance_view_changed(b, request->worker);
     }
-    const kl_snapshot *snapshot = look(b); /* measure: get the present state */
+    const kl_snapshot *snapshot = look(b); /* step 1, measure: get the present state */
     kl_plan plan;
-    /* model and decide: choose how many tasks to deal */
+    /* steps 2 and 3, model and decide: choose how many tasks to deal */
     kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
     if (plan.decision.count == 0) {
         if (!request->again) {
@@ -274,7 +274,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         }
         return KILTER_OK;
     }
-    /* move: send the tasks; the next chunk's measurements include the cost */
+    /* step 4, move: send the tasks; what this costs is measured with the next chunk */
     kilter_status status = move(b, request, &plan, chunk, error);
     if (status != KILTER_OK)
         return status;
@@ -323,7 +323,8 @@ void kl_balance_peer_report(kl_balance *b, uint32_t worker, const kl_stat *task_
     unit_s.last_s = kl_now_s(&b->clock);
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
-    view->queued_tasks += task_s->count; /* kl_view_reported() subtracts these tasks and units again */
+    view->queued_tasks +=
+        task_s->count; /* add these tasks and units, because kl_view_reported() will subtract them */
     view->queued_units += units;
     kl_view_reported(view, &unit_s, task_s->mean * tasks, units, b->snapshot.unit_s.mean, unit_s.last_s);
     kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));

@@ -24,7 +24,8 @@ typedef struct kl_bag {
     uint64_t prefix_room;
     double scale; /* units for a weight of 1, chosen so that a task is 1 unit on average */
     uint64_t tasks, left;
-    /* units: units of all tasks that were ever in the bag; left_units: units of the tasks in the bag now */
+    /* units: work of all tasks that were ever in the bag; left_units: work of the tasks that are in the bag
+     * now */
     double units, left_units;
     /* in a series of runs: the tasks in the bag, sorted by the worker that did them in the last run */
     kl_homes homes;
@@ -53,8 +54,8 @@ double kl_bag_units(const kl_bag *bag, kl_span span);
 /* Tell the bag the number of the run's series, before any task is taken; 0: the run is in no series. Error:
  * KILTER_ERR_MEMORY. */
 kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snapshot);
-/* Offer `count` tasks to `worker`. If tasks have weights, offer tasks with the same part of the remaining
- * work instead. An offer has at least 1 task, and its tasks are consecutive. */
+/* Offer `count` tasks to `worker`. If tasks have weights, offer as many tasks as have the part count / left
+ * of the remaining work. An offer has at least 1 task, and its tasks are consecutive. */
 kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
                       uint32_t worker, uint64_t count);
 /* Take the tasks of an offer out of the bag. The caller may have shortened the offer at its end. */
@@ -77,7 +78,7 @@ typedef struct kl_tally {
 /* Add one event to each task of the span. KILTER_ERR_MEMORY: no event was added. */
 kilter_status kl_tally_add(kl_tally *tally, kl_span span);
 uint32_t kl_tally_of(const kl_tally *tally, uint64_t task);
-/* Return the longest beginning of the span in which all tasks have the same number of events. */
+/* Return the longest part at the beginning of the span in which all tasks have the same number of events. */
 kl_span kl_tally_alike(const kl_tally *tally, kl_span span, uint32_t *times);
 
 /* The ledger: which tasks are done, and how often each task was lost, has failed or was recalled. All
@@ -96,7 +97,7 @@ kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_
 kilter_status kl_ledger_grow(kl_ledger *ledger, uint64_t count);
 void kl_ledger_free(kl_ledger *ledger);
 bool kl_ledger_is_done(const kl_ledger *ledger, uint64_t task);
-/* Return the longest beginning of the span in which either all tasks are done, or none is. */
+/* Return the longest part at the beginning of the span in which all tasks are done, or none is. */
 kl_span kl_ledger_alike(const kl_ledger *ledger, kl_span span, bool *done);
 void kl_ledger_do(kl_ledger *ledger, kl_span span); /* Mark tasks as done. None of them may be done yet. */
 
@@ -105,7 +106,8 @@ typedef struct kl_chunk {
     uint64_t id, lo, hi, at;
     uint32_t worker; /* the place of the chunk's worker in the array of views */
     bool stale;      /* true: the chunk's run has ended, so reports about the chunk are not counted */
-    /* time at which tasks of the chunk were recalled and not answered for yet; 0: no recall is open */
+    /* time at which tasks of the chunk were recalled, while the worker has not answered yet; 0: no recall is
+     * open */
     double recalled_s;
     uint64_t recalled_from;
     bool begun; /* true: the worker has reported that it has begun all tasks of the chunk */
@@ -145,13 +147,14 @@ typedef struct kl_traffic {
          * host; 0: unknown */
         near_large_s;
     uint32_t links_measured;
-    double free_s; /* time at which the link should have sent all chunks that were dealt so far */
-    /* CPU seconds that the master spends on a chunk: since the farm was opened, in the present window, and
-     * in the window before. A farm's first answers take longer, because they touch new memory. */
+    double free_s; /* forecast time at which the link will have sent all chunks that were dealt so far */
+    /* CPU seconds that the master spends on a chunk: answer: since the farm was opened; answers: in the
+     * present window of time; answers_before: in the window before. Old windows are forgotten, because the
+     * first answers of a farm take longer: they touch new memory. */
     kl_stat answer, answers, answers_before;
     kl_stat round_trip;
-    /* CPU seconds that the master spends on a chunk of one task: after it slept until the request came, and
-     * without such a sleep */
+    /* CPU seconds that the master spends on a chunk of one task: woken: if it slept before the request came;
+     * awake: if it did not sleep */
     kl_stat woken, awake;
 } kl_traffic;
 
@@ -203,8 +206,8 @@ typedef struct kl_balance {
      * kl_iteration are multiples of it */
     double mean_rate;
     kl_run_data data;
-    /* number of the next chunk; number of chunks dealt in the run; least and greatest number of tasks in a
-     * chunk of the run */
+    /* next_chunk: number of the next chunk; chunks: number of chunks dealt in the run; smallest, largest:
+     * least and greatest number of tasks in a chunk of the run */
     uint64_t next_chunk, chunks, smallest, largest;
     kl_places places;
     kl_buffer buffer;
@@ -277,8 +280,8 @@ typedef struct kl_request {
     bool again; /* true: the same request was considered before and got no tasks */
 } kl_request;
 
-/* Deal the worker its next chunk. *dealt = false: the worker gets none now, because the bag is empty or the
- * policy lets the worker wait. KILTER_ERR_PEER: the worker has left, and nothing was dealt. */
+/* Deal the worker its next chunk. *dealt = false: the worker gets no chunk now, because the bag is empty or
+ * the policy lets the worker wait. KILTER_ERR_PEER: the worker has left, and nothing was dealt. */
 kilter_status kl_balance_deal(kl_balance *balance, const kl_request *request, kl_chunk *chunk, bool *dealt,
                               kilter_error *error);
 /* Handle a worker's report that `segment` of `chunk` is done, and update all measurements. The caller has
@@ -292,7 +295,8 @@ void kl_balance_peer_report(kl_balance *balance, uint32_t worker, const kl_stat 
  * the bag. KILTER_ERR_MEMORY. */
 kilter_status kl_balance_take_over(kl_balance *balance, kl_spans done, kilter_error *error);
 /* Give up the unreported tasks of a chunk whose run has ended, and write the chunk's row. The worker may
- * still be doing task `at`. Until kl_balance_forget(), this task counts as queued at the worker. */
+ * still be doing the first of these tasks. This task counts as queued at the worker until kl_balance_forget()
+ * is called. */
 void kl_balance_abandon(kl_balance *balance, kl_chunk *chunk);
 void kl_balance_forget(kl_balance *balance, const kl_chunk *chunk);
 /* End the chunk at `from`: the worker will not do its tasks [from, hi). The caller decides what happens to
@@ -308,14 +312,15 @@ void kl_balance_end_chunk(kl_balance *balance, const kl_chunk *chunk, bool lost)
 void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);
 kl_forecast kl_balance_forecast(kl_balance *balance);
 typedef struct kl_left_look {
-    uint64_t tasks, chain; /* number of tasks that are not done; chain: see the struct kl_left_ask */
+    uint64_t tasks, chain; /* tasks: number of tasks that are not done; chain: see the struct kl_left_ask */
     double report_s;       /* greatest seconds from the end of a task to the worker's report of it */
 } kl_left_look;
 /* Forecast the time until the tasks of `look` are done by the present workers. Return false if nothing is
  * measured yet. */
 bool kl_balance_time_left(const kl_balance *balance, const kl_left_look *look, kl_left *left);
 typedef struct kl_run_times {
-    /* elapsed_s: seconds of the run; master_s: seconds that the master worked alone before it [l_m] */
+    /* elapsed_s: seconds of the run; master_s: seconds that the master worked alone before the run [l_m in
+     * docs/explanation/model.md] */
     double elapsed_s, master_s;
 } kl_run_times;
 /* Return the measurements of the last run, as input of the model. Each worker got shared_bytes bytes of
@@ -323,8 +328,9 @@ typedef struct kl_run_times {
 kl_iteration kl_balance_iteration(kl_balance *balance, const kl_run_times *times, double shared_bytes,
                                   const kl_use *use);
 
-/* Set all members of `look` but t_M, for the choice of the next run's number of tasks. work: the next run's
- * work; 0: as in the last run. lanes: array for snapshot.present lanes. */
+/* Fill `look`, which is used to choose the number of tasks of the next run. Leave out the time that the
+ * master works alone. work: work of the next run; 0: as in the last run. lanes: array for snapshot.present
+ * lanes. */
 void kl_balance_grain(kl_balance *balance, double work, kl_lane *lanes, kl_grain_look *look);
 
 /* --- functions that the files of this folder share --- */

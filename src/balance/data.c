@@ -1,7 +1,7 @@
 /* Inputs and weights of the run's tasks: the user's arrays, or own copies after tasks were added. */
 #include "balance/balance.h"
 
-/* Make one array of the inputs of all tasks, those of the added tasks last. */
+/* Make one array of the inputs of all tasks. The inputs of the added tasks come last. */
 static bool add_inputs(kl_run_data *d, uint64_t tasks, uint64_t count, const kilter_bytes *inputs) {
     bool own = d->inputs && d->inputs == d->own_inputs;
     if (!d->inputs && !inputs)
@@ -17,8 +17,8 @@ static bool add_inputs(kl_run_data *d, uint64_t tasks, uint64_t count, const kil
     return true;
 }
 
-/* Make one array of the weights of all tasks, those of the added tasks last. A task without a weight is 1
- * unit. */
+/* Make one array of the weights of all tasks. The weights of the added tasks come last. A task without a
+ * weight is 1 unit. */
 static bool add_weights(kl_run_data *d, const kl_bag *bag, uint64_t count, const double *weights) {
     uint64_t tasks = bag->tasks;
     double unit = 1 / bag->scale;

@@ -26,7 +26,8 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
-    /* number of workers that took part; number that get tasks; number that are connected */
+    /* workers: number of workers that took part; active: number of workers that get tasks; there: number of
+     * connected workers */
     uint32_t workers, active, there;
     /* sums over the workers that took part; most_busy_s: greatest number of busy seconds of any worker */
     double rate, units, busy_s, most_busy_s;
@@ -56,8 +57,8 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-/* Set the run's load on the resources that workers share. Convert the tasks' times to those on a worker
- * that shares nothing. */
+/* Set how much the run loads the resources that workers share. Convert the times of tasks to the times on a
+ * worker that shares nothing. */
 static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
@@ -84,8 +85,8 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
                                              their bytes */
 }
 
-/* Return the cost of a message. If the time of a byte on the link is known, use this as the cost of a
- * byte. */
+/* Return the cost of a message. If the time that the link needs for a byte was measured, use it as the cost
+ * per byte. */
 static kl_linear message_cost(const kl_balance *b) {
     kl_linear message = b->snapshot.message;
     if (b->traffic.link_byte_s > 0)
@@ -111,8 +112,8 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
     it.answer_s = kl_traffic_answer(&b->traffic).mean;
-    /* The measured time of a message covers its whole way to the worker. The next message waits only while
-     * the master sends this one. */
+    /* The measured time of a message covers its whole way to the worker. The next message can leave earlier:
+     * as soon as the master has sent this one. */
     double under_way_s = it.model.message.fixed_s;
     if (it.answer_s > 0 && it.answer_s < under_way_s) {
         it.model.message.fixed_s = it.answer_s;

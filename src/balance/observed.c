@@ -4,7 +4,7 @@
 
 #include "balance/balance.h"
 
-/* if more tasks were reported together, only their mean and standard deviation are used */
+/* if a worker reported more tasks than this together, only their mean and standard deviation are used */
 enum { APART_MOST = 8 };
 static const double PART = 0.9;
 
@@ -31,8 +31,8 @@ void kl_observed_add(kl_observed *o, const kl_worker_view *view, uint32_t place,
         add(o, view, place, (unit_s->mean * count - unit_s->min - unit_s->max) / (count - 2));
 }
 
-/* Return the ratio of the workers' busy seconds to the seconds of their tasks. It exceeds 1 if there are
- * gaps between tasks. */
+/* Return the busy seconds of the workers, divided by the seconds of their tasks. The ratio exceeds 1 if there
+ * are gaps between tasks. */
 static double gaps(const kl_balance *b) {
     double busy_s = 0, tasks_s = 0;
     for (uint32_t i = 0; i < b->snapshot.slots; i++) {
@@ -42,8 +42,8 @@ static double gaps(const kl_balance *b) {
     return tasks_s > 0 && busy_s > tasks_s ? busy_s / tasks_s : 1;
 }
 
-/* List the present workers, and return their number. Set index[i] to the position of the worker at place i
- * in the list. */
+/* List the present workers, and return their number. Set index[i] to the position in this list of the worker
+ * that has place i in the array of views. */
 static uint32_t list_workers(const kl_balance *b, double report_s, kl_left_worker *workers, uint32_t *index) {
     double now_s = kl_now_s(&b->clock);
     uint32_t count = 0;

@@ -9,7 +9,7 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answers, busy_s, kl_now_s(&b->clock));
 }
 
-/* a window of the master's times ends only when it has at least this number of them */
+/* a window for the master's times per chunk ends only when it has at least this number of times */
 enum { WINDOW_LEAST = 8 };
 
 void kl_traffic_next_window(kl_traffic *t) {
@@ -25,8 +25,8 @@ kl_stat kl_traffic_answer(const kl_traffic *t) {
     return all;
 }
 
-/* SLEPT_S: a master that waited for longer than this slept. WAKES_LEAST: least number of times after a
- * sleep, and of times without one. */
+/* SLEPT_S: a master that waited longer than this for a request has slept. WAKES_LEAST: least number of
+ * measured times for a mean, both after a sleep and without a sleep. */
 static const double SLEPT_S = 20e-6;
 enum { WAKES_LEAST = 8 };
 
@@ -34,15 +34,15 @@ void kl_balance_wake_cost(kl_balance *b, double busy_s, double waited_s) {
     kl_stat_add(waited_s > SLEPT_S ? &b->traffic.woken : &b->traffic.awake, busy_s, kl_now_s(&b->clock));
 }
 
-/* The times with and without a sleep can be compared: their chunks have one task, so the bytes are the same
- * on average. */
+/* Return whether there are enough times with and without a sleep to compare their means. The comparison is
+ * fair: all these chunks have one task, so they have the same number of bytes on average. */
 bool kl_traffic_wakes(const kl_traffic *t) {
     return t->woken.count >= WAKES_LEAST && t->awake.count >= WAKES_LEAST;
 }
 
-/* Use the cost measured by probes if it is smaller than that of the run's messages. A message of a run may
- * wait for a busy core. This costs no time, because chunks are requested early. It may also wait for the
- * link, but the model computes this from the link's load. */
+/* Use the cost measured by probes if it is smaller than the cost of the run's messages. A message of a run
+ * may wait for a busy core, but chunks are requested so early that this wait costs no time. It may also wait
+ * for the link, but the model computes this wait from the load of the link. */
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
     if (probe)
@@ -62,8 +62,9 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-/* Keep the fastest round trip of all workers, for small and for large probes. A single probe may be delayed,
- * and both kinds take nearly the same time. */
+/* Keep the fastest round trip of all workers, once for small and once for large probes. The two kinds take
+ * nearly the same time, so a single delayed probe would falsify their difference, which gives the cost of a
+ * byte. */
 void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     kl_traffic *t = &b->traffic;
     if (t->near_s == 0 || small_s / 2 < t->near_s)
@@ -73,8 +74,8 @@ void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     t->copy_byte_s = kl_probe_copy_s(2 * t->near_s, 2 * t->near_large_s);
 }
 
-/* A chunk counts as delayed if the link stays busy for longer than this part of a message's fixed time. Its
- * measured time then includes that of the chunk before it. */
+/* If the link stays busy with earlier chunks for longer than this part of a message's fixed time, a chunk
+ * counts as delayed. Its measured time would include the time of the earlier chunks. */
 static const double QUIET_PART = 0.1;
 
 bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {

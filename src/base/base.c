@@ -39,7 +39,8 @@ void kl_buffer_clear(kl_buffer *buffer) {
     buffer->failed = false;
 }
 
-/* Change the size of memory as realloc() does. If NULL is returned (no memory), the old bytes stay valid. */
+/* Change the size of a buffer's memory as realloc() does. Return NULL if memory ran out; the old bytes then
+ * stay valid. */
 static uint8_t *move_bytes(const kl_buffer *buffer, size_t capacity) {
     if (!buffer->borrowed)
         return realloc(buffer->data, capacity);
@@ -248,8 +249,9 @@ uint64_t kl_mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* Mix one word into one lane. Two different lanes stay different when the same word is mixed in, and two
- * different words give different results in the same lane. So no difference in the data is lost. */
+/* Mix one word into one lane. Two different lanes stay different if the same word is mixed into both. Two
+ * different words mixed into equal lanes give different lanes. So no single difference in the data is lost.
+ */
 static uint64_t stir(uint64_t lane, uint64_t word) {
     /* an odd multiplier maps different inputs to different results */
     lane = (lane ^ word) * 0x9e3779b97f4a7c15u;

@@ -67,9 +67,9 @@ bool kl_reader_done(const kl_reader *reader); /* Return true if every byte was r
  *     … POINT(KL_PUT_MEMBER) …  with a kl_buffer *out and a const point *m
  *     … POINT(KL_GET_MEMBER) …  with a kl_reader *r and a point *m
  */
-/* Some types of members in such a list: flag is a bool; time is a finite double that is not negative; text is
- * a char array, and a text that does not fit or contains a NUL is refused; label is a char array for a
- * terminal. Reading cuts a label to the array's size and replaces its control characters by '?'. */
+/* Some types of members in such a list. flag: a bool. time: a finite double that is not negative. text: a
+ * char array; a text that does not fit, or that contains a NUL, is refused. label: a char array for a text on
+ * a terminal; a label that does not fit is cut, and '?' replaces its control characters. */
 #define KL_PUT_MEMBER(type, name) kl_put_##type(out, m->name);
 #define KL_GET_MEMBER(type, name) kl_read_##type(r, &m->name, sizeof m->name);
 
@@ -114,8 +114,8 @@ const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
  * new number of elements. If memory runs out, return NULL and do not change the array. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
-/* A variable whose type is a public struct, as this version of Kilter declares it. A program that was
- * compiled with another version may have a shorter or longer struct. */
+/* A variable whose type is a public struct, as this version of Kilter declares it. In a program that was
+ * compiled with another version, the struct may be shorter or longer. */
 typedef struct kl_struct {
     const char *name; /* name of the struct's type, for error messages */
     void *at;
@@ -131,8 +131,9 @@ kilter_status kl_struct_in(kl_struct own, const void *theirs, size_t bytes, kilt
 void kl_struct_out(void *theirs, size_t bytes, kl_struct own);
 
 /* Pass a public struct to a function of the program, followed by zeros. A program compiled for a newer Kilter
- * then reads members that this library does not have as zero. KL_HAND builds a temporary copy. KL_ROOMY is
- * the type of a variable for a struct that is passed often: its owner zeroes it once. */
+ * then reads members that this library does not have as zero. KL_HAND(type, value) is the address of a
+ * temporary copy of `value` with such zeros. KL_ROOMY(type) is a type with room for the zeros; use a variable
+ * of it, zeroed once, for a struct that is passed often. */
 enum { KL_LATER_BYTES = 64 };
 #define KL_ROOMY(type)                                                                                       \
     struct {                                                                                                 \
@@ -156,7 +157,8 @@ bool kl_ranges_add_all(kl_ranges *ranges, const kl_span *spans, size_t count);
 /* number of indices in all spans; an index in two spans counts twice */
 uint64_t kl_ranges_sum(const kl_ranges *ranges);
 void kl_ranges_tidy(kl_ranges *ranges); /* sort the spans and join spans that touch or overlap */
-/* Add to `rest` the indices that are in `all` and not in `gone`. Both must be sorted by kl_ranges_tidy(). */
+/* Add to `rest` the indices that are in `all` and not in `gone`. `all` and `gone` must be sorted by
+ * kl_ranges_tidy(). */
 bool kl_ranges_without(const kl_ranges *all, const kl_ranges *gone, kl_ranges *rest);
 void kl_ranges_free(kl_ranges *ranges);
 
@@ -165,8 +167,8 @@ typedef struct kl_linear {
     double fixed_s, per_unit_s;
 } kl_linear;
 
-/* splitmix64: a random number generator that mixes a counter. Tests and samplers use it, because the number
- * for a counter does not depend on earlier draws. */
+/* Return the random number that the generator splitmix64 has for the counter x. It does not depend on earlier
+ * draws, which tests and samplers need. */
 uint64_t kl_mix64(uint64_t x);
 
 /* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones. A
@@ -174,8 +176,8 @@ uint64_t kl_mix64(uint64_t x);
  * To hash several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
 
-/* Bring each digit of a sum into ±2^32 by carrying the excess into the next digit. Then the words of up to
- * 2^29 such sums can be added without overflow. */
+/* Bring each digit of a sum into the range ±2^32, and carry the excess into the next digit. Then the words of
+ * up to 2^29 such sums can be added without overflow. */
 void kl_sum_tidy(kilter_sum *sum);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Return `all`; under a sanitizer, where a case takes ten times as long, return `few`, unless
- * KILTER_TESTS=full is in the environment (`make soak`). */
+/* Return the number of cases to try: normally `all`. Under a sanitizer a case takes ten times as long, so
+ * return `few`. With KILTER_TESTS=full in the environment (`make soak`), return `all` in any case. */
 static inline uint64_t kl_test_cases(uint64_t few, uint64_t all) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     const char *wanted = getenv("KILTER_TESTS");

@@ -49,8 +49,8 @@ static void tasks_and_seeds_have_numbers_of_their_own(void **state) {
     }
 }
 
-/* Mean and variance must be within five standard errors: over one long task, and over the first numbers of
- * many tasks. */
+/* The mean and the variance of random numbers must be within five standard errors of the expected values.
+ * Test the numbers of one long task, and then the first numbers of many tasks. */
 static void check_moments(double (*draw)(kilter_random *), double mean, double variance, double fourth) {
     for (int many = 0; many < 2; many++) {
         kilter_random r = kilter_random_of(1, 0);

@@ -32,7 +32,7 @@ static void assert_same(const kl_ranges *r, const flags *f) {
     flags found = {0};
     for (size_t i = 0; i < r->count; i++) {
         assert_true(r->at[i].lo < r->at[i].hi);
-        if (i > 0) /* tidy */
+        if (i > 0) /* spans are sorted and do not touch each other */
             assert_true(r->at[i - 1].hi < r->at[i].lo);
         for (uint64_t k = r->at[i].lo; k < r->at[i].hi; k++)
             found.at[k] = true;

@@ -27,7 +27,7 @@ static void what_both_have_comes_in(void **state) {
     }
 }
 
-/* One set byte after the members that the library knows must be enough for an error. */
+/* A single byte that is not 0, after the members that the library knows, must be enough for an error. */
 static void what_only_a_newer_one_has_is_refused(void **state) {
     (void)state;
     for (size_t set = OWN; set < LONGEST; set++) {

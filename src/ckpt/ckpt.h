@@ -1,11 +1,11 @@
 /* Public header of the folder ckpt: checkpoints of loops on disk, and the folder of a kept program
  * (keep_folder.h).
  *
- * A checkpoint is an HDF5 file of several datasets, the parts of a plan. Rank 0 plans the file by HDF5, which
- * gives each part a position in the file. Then every rank writes its own rows to these positions. The code
- * that calls HDF5 is in a separate library, which is loaded when a loop wants checkpoints. The file gets its
- * final name when the rows of all ranks are on the disk, so a file with this name is complete. Numbers at the
- * end of names distinguish generations.
+ * A checkpoint is an HDF5 file of several datasets, the parts of a plan. Rank 0 plans the file with HDF5,
+ * which gives each part a position in the file. Then every rank writes its own rows to these positions. The
+ * code that calls HDF5 is in a separate library, which is loaded when a loop wants checkpoints. The file gets
+ * its final name when the rows of all ranks are on the disk, so a file with this name is complete. Numbers at
+ * the end of names distinguish generations.
  *
  *     plan.c          what a checkpoint holds, and whether it fits a program
  *     folder.c        names, generations, the final name
@@ -75,8 +75,8 @@ typedef struct kl_ckpt_plan {
 } kl_ckpt_plan;
 
 /* Plan a checkpoint. array_bytes[facts->arrays]: bytes of a row; array_rows[facts->arrays]: number of rows,
- * or NULL if all arrays have facts->rows; values[facts->values]; content_bytes: 0 if not known. The caller
- * frees the plan. false: memory ran out */
+ * or NULL if all arrays have facts->rows; values[facts->values]: the kept values; content_bytes: bytes of the
+ * content of all rows, 0 if not known. The caller frees the plan. false: memory ran out */
 bool kl_ckpt_plan_make(kl_ckpt_plan *plan, const kl_ckpt_facts *facts, const uint64_t *array_bytes,
                        const uint64_t *array_rows, uint64_t content_bytes, const kl_ckpt_kept *values);
 /* Set the size of the content in a plan that has content. */
@@ -123,11 +123,11 @@ kilter_status kl_ckpt_check_seal(const char *path, kilter_error *error);
 
 typedef struct kl_ckpt_folder {
     char *path;      /* absolute */
-    char *stem;      /* the part that the names of all files of this checkpoint begin with */
+    char *stem;      /* beginning of the names of all files of this checkpoint */
     kl_span damaged; /* numbers of the damaged generations, from which the program could not continue */
 } kl_ckpt_folder;
 
-/* Find the folder of the checkpoints named `path`, which has no generation number and no suffix.
+/* Find the folder of the checkpoints that are named `path`. This name has no generation number and no suffix.
  * KILTER_ERR_SYSTEM: there is no such folder, or no file can be created in it; KILTER_ERR_RANGE: the path
  * does not end with a valid name; KILTER_ERR_MEMORY */
 kilter_status kl_ckpt_folder_open(const char *path, kl_ckpt_folder *folder, kilter_error *error);
@@ -142,8 +142,8 @@ kilter_status kl_ckpt_list(const kl_ckpt_folder *folder, uint64_t **generations,
                            kilter_error *error);
 /* Find the number of the newest generation; 0: there is none. */
 kilter_status kl_ckpt_newest(const kl_ckpt_folder *folder, uint64_t *generation, kilter_error *error);
-/* Give its final name to a file whose data are on the disk, and synchronise the folder with the disk.
- * KILTER_ERR_SYSTEM: the file did not get its final name */
+/* Give a file its final name, and synchronise the folder with the disk. The file's data must be on the disk
+ * already. KILTER_ERR_SYSTEM: the file did not get its final name */
 kilter_status kl_ckpt_commit(const kl_ckpt_folder *folder, uint64_t generation, uint64_t token,
                              kilter_error *error);
 /* Remove the generations that are older than the `keep` newest undamaged ones. Call this after a commit. */
@@ -151,8 +151,8 @@ void kl_ckpt_remove_old(const kl_ckpt_folder *folder, unsigned keep);
 /* Record that a program starts from this generation, and return how many programs have started from it
  * before. A record that cannot be written is no error. */
 uint64_t kl_ckpt_note_start(const kl_ckpt_folder *folder, uint64_t generation);
-/* Return the number of bytes of an unfinished file's path that are also the final path. Messages show only
- * these bytes. */
+/* Return the length of the final path, with which the path of an unfinished file begins. Messages show only
+ * this beginning. */
 int kl_ckpt_shown(const char *unfinished_path);
 void kl_ckpt_clean(const kl_ckpt_folder *folder); /* remove the unfinished files of programs that have died */
 /* Read the number of the generation from a file's name. false: the name does not begin with `stem`, or is not
@@ -206,7 +206,7 @@ uint64_t kl_ckpt_checksum(uint64_t part, uint64_t row, const void *data, size_t 
  * bytes, and its checksum. */
 enum { KL_CKPT_INDEX_AT, KL_CKPT_INDEX_BYTES, KL_CKPT_INDEX_SUM, KL_CKPT_INDEX_WORDS };
 
-/* These functions return one part of a plan, by the order in which the parts lie in the file. */
+/* These functions return one part of a plan. They find it by the order of the parts in the plan. */
 static inline const kl_ckpt_part *kl_ckpt_array(const kl_ckpt_plan *plan, size_t array) {
     return &plan->parts[2 * array];
 }

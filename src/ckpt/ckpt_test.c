@@ -164,7 +164,7 @@ static void a_folder_that_is_not_synchronised(void **state) {
     }
 }
 
-/* The file server has given the file its name, but its answer was lost. */
+/* Imitate a file server that has given the file its name, but whose answer was lost. */
 static void a_name_that_the_file_has_already(void **state) {
     (void)state;
     make_unfinished(5, 1);

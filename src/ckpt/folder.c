@@ -77,8 +77,8 @@ int kl_ckpt_shown(const char *unfinished_path) {
 
 /* --- names --- */
 
-/* Read the number of the generation, which follows the common beginning of the names, and return the rest of
- * the name. NULL: it is not the name of a checkpoint. */
+/* Read the number of the generation, which follows `stem` in the name, and return the text after the number.
+ * NULL: this is not the name of a checkpoint. */
 static const char *after_generation(const char *stem, const char *name, uint64_t *generation) {
     size_t length = strlen(stem);
     if (strncmp(name, stem, length) != 0 || name[length] != '.')
@@ -209,7 +209,8 @@ uint64_t kl_ckpt_note_start(const kl_ckpt_folder *f, uint64_t generation) {
 
 /* --- giving a file its final name --- */
 
-/* Synchronise a folder. Some file systems cannot do this, but there a name is as durable as it can be. */
+/* Synchronise a folder with the disk, and return 0 on success. If the file system cannot do this, return 0,
+ * too, because a name there cannot be made more durable. */
 static int sync_folder(const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int synced = descriptor >= 0 ? fsync(descriptor) : -1, why = errno;
@@ -238,8 +239,8 @@ static int name_new(const char *from, const char *to) {
     return access(to, F_OK) == 0 ? (errno = EEXIST, -1) : rename(from, to);
 }
 
-/* Give the file a name that survives a crash, or no name. A name that rank 0 does not know of would look like
- * that of another program's file. */
+/* Give the file a name that survives a crash. If this fails, remove the name: otherwise rank 0 would later
+ * take the file for another program's file. */
 static int name_durably(const kl_ckpt_folder *f, const char *from, const char *to) {
     if (name_new(from, to) != 0)
         return -1;
@@ -251,8 +252,8 @@ static int name_durably(const kl_ckpt_folder *f, const char *from, const char *t
     return -1;
 }
 
-/* Remove old generations. A damaged one does not count as kept, and is removed only together with older ones.
- */
+/* Remove old generations. A damaged generation does not count as one of the `keep` newest. It is removed when
+ * there are `keep` newer undamaged generations. */
 void kl_ckpt_remove_old(const kl_ckpt_folder *f, unsigned keep) {
     uint64_t *list;
     size_t count;

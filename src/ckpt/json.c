@@ -117,7 +117,7 @@ static bool take_number(cursor *c, kl_json_value *v) {
     digits[length] = '\0';
     v->type = KL_JSON_NUMBER;
     v->number = strtod(digits, &end);
-    if (length == 0 || *end || !(v->number - v->number == 0)) /* infinite */
+    if (length == 0 || *end || !(v->number - v->number == 0)) /* an infinite number is refused */
         return false;
     errno = 0;
     v->count = strspn(digits, "0123456789") == length ? strtoull(digits, NULL, 10) : 0;

@@ -26,9 +26,9 @@ typedef struct kl_keep_progress {
     uint32_t ranks;      /* number of ranks, at least 1 */
     kl_keep_host *hosts; /* hosts[ranks]; kl_keep_progress_free() frees it */
     double *rates;       /* rates[ranks]: recent rows per second of the rank; 0: not known yet */
-    uint64_t sweeps,
-        expected;     /* sweeps: number of sweeps done; expected: total number of sweeps, 0: not known */
-    double elapsed_s; /* seconds since the loop was opened */
+    /* sweeps: number of sweeps done; expected: total number of sweeps, 0: not known */
+    uint64_t sweeps, expected;
+    double elapsed_s;          /* seconds since the loop was opened */
     double sweep_s, longest_s; /* sweep_s: mean seconds of the last sweeps; longest_s: seconds of the longest
                                   sweep so far; 0: no sweep yet */
     uint64_t saved_sweeps, saves; /* saved_sweeps: number of sweeps in the newest checkpoint; saves: number of
@@ -55,7 +55,7 @@ typedef struct kl_keep_seen {
     uint64_t file;
 } kl_keep_seen;
 
-/* Write the file `progress` or `request` of a folder. KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY */
+/* Write the file `progress` or `request` of a folder. Errors: KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY */
 kilter_status kl_keep_progress_write(const char *folder, const kl_keep_progress *progress,
                                      kilter_error *error);
 kilter_status kl_keep_request_write(const char *folder, const kl_keep_request *request, kilter_error *error);

@@ -1,6 +1,6 @@
-/* libkilter-ckpt: plan the file of a checkpoint by HDF5, and find its parts again. HDF5 only sees names,
- * sizes and positions; rows do not pass through it. The serial HDF5 is enough, so one library serves every
- * MPI. */
+/* libkilter-ckpt: plan the file of a checkpoint with HDF5, and find the parts in such a file. HDF5 only sees
+ * names, sizes and positions; rows do not pass through it. The serial HDF5 is enough, so one library serves
+ * every MPI. */
 #include <errno.h>
 #include <hdf5.h>
 #include <stdio.h>

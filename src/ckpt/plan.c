@@ -26,7 +26,7 @@ static void add_arrays(kl_ckpt_plan *plan, const uint64_t *bytes, const uint64_t
     }
 }
 
-/* A dataset has at least one byte, because HDF5 gives no position to an empty one. */
+/* A dataset has at least one byte, because HDF5 gives no position to an empty dataset. */
 void kl_ckpt_size_content(kl_ckpt_plan *plan, uint64_t bytes) {
     plan->parts[2 * plan->facts.arrays].rows = bytes > 0 ? bytes : 1;
 }

@@ -1,7 +1,7 @@
-/* The headers of a checkpoint. HDF5 writes them into memory, and Kilter copies them to the disk. If HDF5
- * could not write a file itself, it would keep the file open for ever. The same would happen if a file had
- * damaged headers. So a checksum of all headers (the seal) is at the end of the file, and HDF5 sees only
- * files whose seal is right. HDF5 ignores the bytes after its own part of the file. */
+/* The headers of a checkpoint. HDF5 would keep a file open for ever if it could not write the file, or if the
+ * file had damaged headers. So HDF5 writes the headers into memory, and Kilter copies them to the disk. A
+ * checksum of all headers (the seal) is at the end of the file, and HDF5 reads only files whose seal is
+ * right. HDF5 ignores the bytes after its own part of the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -19,8 +19,8 @@ enum {
  * have to get each of these pages from its host. The checkpoint would also push the program's files out of
  * the cache. */
 typedef struct writer {
-    int plain,
-        direct; /* two descriptors of the same file; direct is −1 if the file system has no direct writes */
+    /* two descriptors of the same file; direct is −1 if the file system has no direct writes */
+    int plain, direct;
     uint8_t *aligned; /* PIECE_BYTES */
     uint64_t block;   /* bytes that are written directly begin and end at multiples of this */
 } writer;

@@ -1,4 +1,4 @@
-/* Platforms: read a SPEC into hosts and links, and write these for SimGrid. */
+/* Platforms: read the hosts and links that a SPEC describes, and write them for SimGrid. */
 #include "cluster/cluster.h"
 
 #include <errno.h>
@@ -38,8 +38,8 @@ static void read_osc(kl_scan *s, kl_profile *profile) {
     profile->period_s = period_s;
 }
 
-/* Read share(PART,SLICE): another program uses the host all the time, and takes turns with Kilter's worker.
- * The one with the smaller part runs for one slice at a time. The other runs longer, so that the worker has
+/* Read share(PART,SLICE): another program always takes turns with Kilter's worker on the host. The one with
+ * the smaller part of the time runs for SLICE in each turn. The other one runs longer, so that the worker has
  * PART of the time. */
 static void read_share(kl_scan *s, kl_profile *profile) {
     const char *at = s->at;
@@ -78,7 +78,7 @@ static void read_freeze(kl_scan *s, kl_profile *profile) {
     add_step(profile, to_s, 1);
 }
 
-/* steps(AT:FACTOR,…[,every PERIOD]). */
+/* Read steps(AT:FACTOR,…[,every PERIOD]): from each time AT on, the host has its speed times FACTOR. */
 static void read_steps(kl_scan *s, kl_profile *profile) {
     double last_s = -1;
     do {
@@ -136,7 +136,7 @@ static void read_profile(kl_scan *s, kl_profile *profile) {
                  "'@' must be followed by osc(…), drop(…), freeze(…), share(…), steps(…), join(…) or die(…)");
 }
 
-/* SPEED[@PROFILE] */
+/* Read one host: SPEED[@PROFILE]. */
 static kl_host read_host(kl_scan *s) {
     kl_host host = {.speed = kl_scan_number(s, "a speed", LEAST_SPEED, MOST_SPEED)};
     if (!kl_scan_take(s, "@"))
@@ -164,7 +164,7 @@ static kilter_status add_group(kl_cluster *c, kl_host_group group) {
     return KILTER_OK;
 }
 
-/* COUNTxSPEED[@PROFILE],… */
+/* Read the groups of hosts: COUNTxSPEED[@PROFILE],… */
 static void read_groups(kl_scan *s, kl_cluster *c) {
     do {
         const char *at = s->at;

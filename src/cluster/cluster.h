@@ -17,8 +17,8 @@ void kl_cluster_free(
     kl_cluster *cluster); /* free the memory of the platform and set all its members to zero */
 
 enum { KL_CLUSTER_HOST_BYTES = 16 };
-/* Store a host's name in the SimGrid platform: "n0", "n1", … for the workers, "master" for a master with
- * its own host. Otherwise the master is on n0. */
+/* Store the name that a host has in the SimGrid platform. Workers are on "n0", "n1", …. A master with its own
+ * host is on "master"; any other master is on "n0". */
 void kl_cluster_worker_host(uint32_t worker, char name[KL_CLUSTER_HOST_BYTES]);
 void kl_cluster_master_host(const kl_cluster *cluster, char name[KL_CLUSTER_HOST_BYTES]);
 /* Write the platform for SimGrid (XML, version 4.1; speed 1 is 1 Gflop/s). Error: KILTER_ERR_SYSTEM */
@@ -37,7 +37,7 @@ typedef enum kl_law {
     KL_LAW_RECORDED,
 } kl_law;
 
-/* tasks of a recorded chunk: those below `hi` that are not in the previous span */
+/* the tasks of a recorded chunk: from the end of the previous span to `hi` − 1 */
 typedef struct kl_task_span {
     uint64_t hi;
     double task_s;

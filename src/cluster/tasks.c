@@ -10,14 +10,14 @@
 static const uint64_t MOST_TASKS = 10000000000;
 static const double MOST_TASK_S = 1e9, MOST_CV = 100;
 
-/* LAW(MEAN[,CV]) */
+/* Read the law of the task times: LAW(MEAN[,CV]). */
 static void read_law(kl_scan *s, kl_tasks *tasks) {
     static const struct {
         const char *name;
         kl_law law;
         double most_cv; /* greatest value of the law's second argument; 0: the law has no second argument */
     } laws[] = {{"const(", KL_LAW_CONST, 0},
-                /* √(1/3) is the greatest value, where times lie between 0 and double the mean */
+                /* with the greatest value, √(1/3), times lie between 0 and double the mean */
                 {"uniform(", KL_LAW_UNIFORM, 0.577350269},
                 {"normal(", KL_LAW_NORMAL, 1},
                 {"exp(", KL_LAW_EXP, 0},
@@ -59,8 +59,8 @@ static void add_span(reading *r, uint64_t hi, double task_s) {
     t->count = hi;
 }
 
-/* Store the mean time of the tasks of a recorded chunk. Tasks before it that are in no chunk get the same
- * time. */
+/* Store the mean time of the tasks of a recorded chunk. Tasks between the previous chunk and this one get the
+ * same time. */
 static void take_times(void *context, uint64_t lo, uint64_t hi, double task_s) {
     reading *r = context;
     (void)lo;

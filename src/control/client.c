@@ -1,4 +1,4 @@
-/* The control connection's side that runs in the commands `kilter tune` and `kilter drain`. */
+/* The client of the control connection, which runs in the commands `kilter tune` and `kilter drain`. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -54,8 +54,8 @@ static void leave(kl_tuner *t) {
     t->fd = -1;
 }
 
-/* Connect to the farm's socket. Refuse to talk to a process of another user, who may take the socket's name
- * after the farm has ended. */
+/* Connect to the farm's socket. Refuse to talk to a process of another user: after the farm has ended, any
+ * user may listen under the socket's name. */
 static bool reach(kl_tuner *t) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -132,8 +132,8 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     return no_answer(t, error);
 }
 
-/* Send t->request and read t->reply. A running farm closes a connection only to make room for another tool,
- * so connect again if it does. */
+/* Send t->request and read t->reply. If the farm closes the connection, connect again: a running farm closes
+ * a connection only to make room for another tool. */
 static kilter_status exchange(kl_tuner *t, kilter_error *error) {
     double until_s = kl_monotonic_s() + t->patience_s;
     for (;;) {

@@ -1,7 +1,7 @@
-/* Public header of the folder control. With it, the owner of a running farm reads its state, sets its tuning
- * points, releases workers, and records decisions about it. Without a client, the control server costs
- * nothing. The farm never waits for a client. The server drops a client that exceeds the limits on clients,
- * requests or message sizes. */
+/* Public header of the folder control. The owner of a running farm uses it to read the farm's state, set its
+ * tuning points, release workers, and record decisions about the farm. Without a client, the control server
+ * costs nothing. The farm never waits for a client. The server drops a client that exceeds the limits on
+ * clients, requests or message sizes. */
 #ifndef KL_CONTROL_H
 #define KL_CONTROL_H
 
@@ -10,8 +10,8 @@
 
 enum {
     KL_CONTROL_VERSION = 6,
-    /* greatest number of workers in the state that the server sends; the state has the workers with the
-     * lowest numbers */
+    /* greatest number of workers in the state that the server sends; workers with higher numbers are left out
+     */
     KL_CONTROL_WORKERS_MOST = 64,
     KL_CONTROL_ANSWER_BYTES = 256,
     KL_CONTROL_DRAINED_MOST = 64, /* greatest number of workers in one request to release workers */
@@ -86,10 +86,12 @@ typedef struct kl_control_worker {
 
 typedef struct kl_control_host { /* a host that has workers, or where workers were lost or released */
     char name[KL_CONTROL_HOST_BYTES];
-    bool drained;           /* true: a user has released the host's workers */
-    uint32_t workers, idle; /* number of connected workers on the host, and how many of them have no task */
-    uint32_t working;       /* number of connected workers on the host that got tasks in this run */
-    uint32_t lost;          /* number of workers lost on the host since one of its workers last got tasks */
+    bool drained; /* true: a user has released the host's workers */
+    uint32_t workers,
+        idle; /* workers: number of connected workers on the host; idle: how many of these have no task */
+    uint32_t working; /* number of connected workers on the host that got tasks in this run */
+    uint32_t
+        lost; /* number of workers lost on the host since the last time that one of its workers got tasks */
 } kl_control_host;
 
 /* The state of a farm. Texts are cut to the size of their member, and end with a NUL. */
@@ -112,7 +114,7 @@ typedef struct kl_control_state {
     kl_control_host hosts[KL_CONTROL_HOSTS_MOST];
 } kl_control_state;
 
-/* Tuning points that a user sets. A point that the user does not give keeps its value. */
+/* Tuning points that a user sets. A tuning point whose flag …_given is false keeps its value. */
 typedef struct kl_control_setting {
     bool policy_given, factor_given, workers_given;
     char policy[32];

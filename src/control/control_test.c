@@ -172,7 +172,8 @@ static void the_socket_is_in_no_folder(void **state) {
     assert_null(strchr(name, '/'));
 }
 
-/* Connect as another user. Every user can connect to the socket, but only the farm's owner gets answers. */
+/* Send three decisions to be recorded. The farm accepts one and refuses one, and a tool may not record the
+ * third. */
 static void notes_reach_the_farm_or_are_refused(void **state) {
     fake_farm *f = *state;
     kl_tuner *tuner = attach(f);
@@ -205,6 +206,7 @@ static void a_wanted_name_is_taken_if_it_is_free(void **state) {
     free(name);
 }
 
+/* Connect as another user. Every user can connect to the socket, but only the farm's owner gets answers. */
 static void another_user_is_sent_away(void **state) {
     fake_farm *f = *state;
     if (geteuid() != 0) {
@@ -278,8 +280,8 @@ static void who_talks_too_long_is_dropped(void **state) {
     check_alive(f);
 }
 
-/* Open more connections than the server has room for. The server must close each of the further ones at
- * once, some of them after a request. */
+/* Open and close many connections, some of them after sending a request. Afterwards, the server must still
+ * answer. */
 static void clients_that_die_leave_nothing(void **state) {
     fake_farm *f = *state;
     kl_buffer request = {0};
@@ -296,6 +298,8 @@ static void clients_that_die_leave_nothing(void **state) {
     check_alive(f);
 }
 
+/* Open more connections than the server has room for, and send nothing. The server must still answer another
+ * client. */
 static void many_that_say_nothing_keep_nobody_out(void **state) {
     fake_farm *f = *state;
     int idle[64];
@@ -323,8 +327,8 @@ static void who_gave_its_place_to_others_is_answered(void **state) {
         close(idle[i]);
 }
 
-/* Send requests and never read an answer. The farm must drop this client when the client's socket is full,
- * and serve others. */
+/* Send requests and never read an answer. The farm must drop this client when the client's socket has no room
+ * for more answers, and must serve others. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
     int fd = connect_raw(f);
@@ -394,7 +398,7 @@ static void an_end_is_told(void **state) {
 }
 
 /* Close the farm while a client sends requests. The client must be told that the farm has ended, whether the
- * farm read its last request or not. */
+ * farm has read the client's last request or not. */
 static void an_end_is_told_to_who_has_just_asked(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -418,7 +422,7 @@ static void an_end_is_told_to_who_has_just_asked(void **state) {
     }
 }
 
-/* Kill the farm. The client must notice that the farm ended without a message about its end. */
+/* Kill the farm. The client must notice that the farm crashed: the farm has not announced its end. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];

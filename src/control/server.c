@@ -1,6 +1,6 @@
-/* The farm's side of the control connection. One thread answers one request of each client in turn, and then
- * sleeps for a moment. Therefore many requests cost the farm's machine little. The thread never waits for a
- * client. */
+/* The server of the control connection, which runs in the farm. One thread answers one request of each client
+ * in turn, and then sleeps for a moment. So even many requests take little time from the farm's host. The
+ * thread never waits for a client. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>

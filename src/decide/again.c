@@ -264,8 +264,8 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     return known ? LACKS : "Kilter cannot make decisions of this kind again";
 }
 
-/* Return whether decisions can be made again from this row on. This is so if the row begins a run, or if
- * no earlier row is missing. On a slow disk, rows may be missing. */
+/* Return whether decisions can be made again from this row on: the row must begin a run, or no earlier row
+ * may be missing. Rows may be missing if the disk was too slow for the record. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;

@@ -14,8 +14,9 @@ static const double CAP_PART = 0.25;
 static const double LEAST_OVERHEADS = 4;
 /* a chunk takes at least this multiple of the time in which the master serves all workers once */
 static const double FLOOR_SAFETY = 2;
-static const double LEFT_OVER = 0.5; /* if fewer tasks than this part of the shortest chunk would remain, they
-                                        are added to the chunk */
+/* if the tasks that would remain are fewer than this part of the shortest chunk, they are added to the
+ * chunk */
+static const double LEFT_OVER = 0.5;
 /* a chunk has at most this multiple of the number of measured tasks, because a speed measured on few
  * tasks may be wrong */
 static const double TRUST = 4;

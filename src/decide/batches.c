@@ -1,5 +1,6 @@
-/* Policies that divide the remaining tasks into batches, and a batch into chunks, one for each request.
- * The policies differ in when a batch begins, how large it is (refill), and in the workers' weights. */
+/* Policies that divide the remaining tasks into batches, and a batch into chunks, one for each request. The
+ * policies differ in three points: when a batch begins, how large it is (refill), and how workers are
+ * weighted. */
 #include <math.h>
 
 #include "decide/policy.h"
@@ -65,7 +66,8 @@ static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, dou
     uint64_t n = look->workers;
     if (n == 0 || free_tasks < n) { /* if there are fewer tasks than workers, each chunk is a single task */
         prepare(course, free_tasks, 1);
-        /* smaller batches would be too fast for the master, so deal the remaining tasks in N equal chunks */
+        /* the master cannot keep all workers busy with chunks of this size, so deal the remaining tasks in N
+         * equal chunks */
     } else if (chunk < lower_limit(look)) {
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
@@ -93,8 +95,8 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
     while (course->opened < 2 || 2 * chunks_prepared(course) < look->workers) {
         uint32_t before = course->batches;
-        /* Plan one batch of DAF, by equation (1) when all workers are idle, and by equation (2)
-         * afterwards. */
+        /* Plan one batch of DAF, by DAF's equation (1) for the first batch, when all workers are idle, and by
+         * its equation (2) afterwards. */
         uint64_t free_tasks = tasks_free(look, course), n = look->workers;
         double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
         cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));
@@ -132,8 +134,8 @@ static double relative(const kl_worker_view *worker, speed speed, double mean) {
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
-/* Return whether the workers' weights must be computed now. AWF-B computes them for every batch, WF once
- * after the first batch. */
+/* Return whether the workers' weights must be computed now. AWF-B computes weights for every batch. WF
+ * computes weights once, after the first batch. */
 static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;

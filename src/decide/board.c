@@ -1,5 +1,5 @@
-/* Record the answers of a board, that is, of functions that say which tasks a worker holds. A recall or copy
- * is chosen from the answers. Give the same answers when the decision is made again. */
+/* A board has functions that say which tasks a worker holds and which workers wait. A recall or a copy is
+ * chosen by their answers. Record the answers, and give the same answers when the decision is made again. */
 #include "decide/grounds.h"
 
 typedef enum question { HELD = 1, WAITS, WAITING } question;

@@ -156,8 +156,8 @@ static void come_and_go(farm *f) {
     update(f, i);
 }
 
-/* Return a worker that gets tasks; fail if there is none. While no worker holds tasks, no other event
- * would change the state of the farm. */
+/* Return a worker that gets tasks if it asks; fail if there is none. Call this while no worker holds tasks:
+ * without such a worker, the farm would wait for ever. */
 static uint32_t who_gets_something(const farm *f) {
     for (uint32_t i = 0; i < f->s.slots; i++) {
         kl_plan plan;

@@ -54,8 +54,8 @@ enum { KL_SUBJECT_ALL = -1 };
 /* A decision of any kind, as the record stores it. Its times are forecasts in seconds. */
 typedef struct kl_decision {
     kl_decision_kind kind;
-    /* number of the worker; in memory, the worker's place in the snapshot. KL_SUBJECT_ALL: the whole farm or
-     * loop */
+    /* in the record: number of the worker; in memory: place of the worker in the snapshot. KL_SUBJECT_ALL:
+     * the whole farm or loop */
     int64_t subject;
     /* number of tasks, workers, or other things, as kl_decision_kind says in square brackets */
     uint64_t count;
@@ -78,12 +78,12 @@ kl_time_text kl_say_s(double seconds);
 
 /* --- the next chunk of a worker --- */
 
-/* The answer to a worker that asks for work: deal it tasks, or withhold tasks for now. A worker without
- * tasks is considered again after the next event. The gain compares with dealing the worker an equal part of
- * the remaining tasks. */
+/* The answer to a worker that asks for work: deal it tasks, or withhold tasks for now. A worker that gets no
+ * tasks is considered again after the next event. The gain of the decision is the time saved, compared with
+ * dealing the worker an equal part of the remaining tasks. */
 typedef struct kl_plan {
     kl_decision decision; /* decision.count: number of tasks to deal, at most snapshot.left */
-    /* true: the caller sent fewer than `meant` tasks, because the further ones were not consecutive */
+    /* true: the caller sent fewer than `meant` tasks, because the tasks after these were not consecutive */
     bool cut_short;
     /* number of tasks that the policy chose; the caller may send fewer because of the tasks' weights or
      * sizes */
@@ -111,8 +111,8 @@ typedef struct kl_own_policies kl_own_policies;
 kilter_status kl_own_policies_new(const kilter_policy *const *list, kl_own_policies **own,
                                   kilter_error *error);
 void kl_own_policies_free(kl_own_policies *own);
-/* Find a policy among the program's own, then among those of Kilter. `own` may be NULL. Return NULL if there
- * is no such policy. */
+/* Find a policy among the program's own policies, then among Kilter's policies. `own` may be NULL. Return
+ * NULL if there is no such policy. */
 const kl_policy *kl_own_policies_find(const kl_own_policies *own, const char *name);
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* Return a description of the policy in one line. */
@@ -127,8 +127,8 @@ double kl_dealer_factor(const kl_dealer *dealer);
 /* Set the factor from the next batch on; 0: the policy chooses it. A policy without a factor ignores this. */
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
-/* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. Before each call of a dealer,
- * snapshot.crew must have been told all changes of workers' views, and advanced to snapshot.now_s. */
+/* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. Before each call of a dealer's
+ * function, tell snapshot.crew all changes of the workers' views, and advance it to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* Handle that `tasks` tasks were added to the run. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
@@ -156,8 +156,7 @@ void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
  * the plan. */
 void kl_grounds_answers(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_plan *plan);
 /* Return the bytes stored since the last call, for the row of the next decision. They are valid until the
- * next input is stored. Empty: storing failed, and the next run's decisions are the first that can be made
- * again. */
+ * next input is stored. Empty: storing failed. Decisions can be made again only from the next run on. */
 kilter_bytes kl_grounds_take(kl_grounds *grounds);
 /* Make the dealer store its inputs in `grounds`, from the next run on. */
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
@@ -174,7 +173,7 @@ typedef struct kl_recorded {
 
 typedef struct kl_answer {
     const char *missing; /* why the decision could not be made again; NULL: it was made */
-    /* the decision made again: its count is the one that the policy chose, and its subject is the worker's
+    /* the decision made again: `count` is the number that the policy chose, and `subject` is the worker's
      * number */
     kl_decision decision;
     uint64_t meant; /* the number of tasks that the policy chose in the recorded run */
@@ -215,14 +214,14 @@ bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment);
 bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker,
                           char reason[KL_REASON_BYTES]);
 
-/* Return how many of the tasks that were assigned to `worker` at the beginning are not dealt yet; 0: all are
- * dealt, or the policy assigned none. */
+/* At the beginning of a run, the policy may assign tasks to `worker`. Return how many of these tasks are not
+ * dealt yet; 0: all are dealt, or none were assigned. */
 uint64_t kl_dealer_share(const kl_dealer *dealer, uint32_t worker);
 
 /* --- series of runs: which worker did each task last --- */
 
-/* The home of a worker: the tasks that this worker did in the last run, and that are not dealt yet. They are
- * in spans[first … end). */
+/* The home of a worker has the tasks that this worker did in the last run and that are not dealt yet. These
+ * tasks are in spans[first … end). */
 typedef struct kl_home {
     size_t first, end;
     uint64_t tasks;
@@ -238,23 +237,24 @@ typedef struct kl_homes {
     /* tasks of the present run that are not dealt yet, sorted by the worker that did them last */
     kl_span *spans;
     /* home[i]: the home of the worker at place i of the views; home[places]: tasks whose last worker has
-     * left, or that had none */
+     * left, and tasks that had no worker */
     kl_home *home;
     uint32_t places;
 } kl_homes;
 
 void kl_homes_free(kl_homes *homes);
-/* Begin a run of the series with the tasks in left[0 … count−1]. The last span is dealt first. The value 0
- * for `series` means that the run is in no series. It costs O(tasks). Error: KILTER_ERR_MEMORY. */
+/* Begin a run of the series with the tasks in left[0 … count−1]. The last of these spans is dealt first. If
+ * `series` is 0, the run belongs to no series. It costs O(tasks). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_homes_begin(kl_homes *homes, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
                              const kl_span *left, size_t count);
 bool kl_homes_in_use(const kl_homes *homes);
 bool kl_homes_has_own(const kl_homes *homes, uint32_t worker); /* Return whether tasks are left that the
                                                                   worker did in the last run (its home). */
 /* Return the home (tasks of one worker in the last run) from which `worker` takes its next tasks. Set *most
- * to the number that it may take. While the worker's own home has tasks, this is the own home. From another
- * home, only tasks that exceed that worker's share are taken. If shares and workers are as in the last run,
- * there are none. If the returned home is empty, no tasks are left for `worker`. */
+ * to the number of tasks that it may take. A worker takes tasks from its own home while this home has tasks.
+ * From another worker's home, `worker` takes only the tasks that exceed the other worker's share, but at
+ * least one. If shares and workers are as in the last run, no home exceeds its share. If the returned home is
+ * empty, no tasks are left. */
 uint32_t kl_homes_choose(const kl_homes *homes, const kl_dealer *dealer, const kl_snapshot *snapshot,
                          uint32_t worker, uint64_t *most);
 /* Return the consecutive tasks that are dealt next from a home, which must not be empty. A home has the
@@ -266,9 +266,9 @@ void kl_homes_note(kl_homes *homes, kl_span done, uint32_t worker);
 
 /* --- recalls and speculative copies --- */
 
-/* A recall, a copy, or KL_DECIDES_NOTHING. Recall: the subject (a worker) keeps its first `count` tasks and
- * returns the others that it has not begun. Copy: the subject's last `count` tasks are also sent to worker
- * `to`, and the first result counts. */
+/* A recall, a copy, or KL_DECIDES_NOTHING. Recall: the subject (a worker) keeps its first `count` tasks, and
+ * returns its other tasks unless it has begun them. Copy: the subject's last `count` tasks are also sent to
+ * worker `to`, and the first result counts. */
 typedef struct kl_rescue {
     kl_decision decision;
     uint32_t to;
@@ -310,10 +310,10 @@ double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double to
 /* Measurements of the iteration that ended, and the workers available for the next one. */
 typedef struct kl_iteration {
     uint64_t run, tasks, chunks;
-    /* the model of the farm; its work_s [T_c] is the time on workers of mean speed, of those that took
-     * part */
+    /* the model of the farm; model.work_s [T_c]: seconds of all work on one worker, which has the mean speed
+     * of the workers that took part */
     kl_farm_model model;
-    /* mean and standard deviation of the seconds of a task on a worker of mean speed [μ, σ] */
+    /* mean [μ] and standard deviation [σ] of the seconds that a task takes on a worker of mean speed */
     double task_mean_s, task_sd_s;
     /* seconds that the master works for one chunk; 0: not known, so the model's m_o is used */
     double answer_s;
@@ -322,15 +322,17 @@ typedef struct kl_iteration {
     double elapsed_s; /* measured seconds of the iteration, without the time that the master works alone */
     double uneven_s;  /* busy seconds of the busiest worker minus the mean busy seconds */
     double quality;   /* 1 − mean busy time / elapsed_s, as measured [q] */
-    /* speeds of all present workers (there are `most`), relative to the mean of those that took part */
+    /* speeds of all `most` present workers, relative to the mean speed of the workers that took part */
     kl_speeds speeds;
     uint32_t most;
     kl_load load; /* measured load of the run on shared resources; all zero: not known */
-    /* what is known about other numbers of workers; NULL: nothing */
+    /* state of the choice, with costs that were measured with other numbers of workers; NULL: nothing is
+     * known */
     const struct kl_team *team;
 } kl_iteration;
 
-/* number of iterations that must agree before a change is made, and before it is judged */
+/* number of iterations that must agree before the number of workers is changed, and number of iterations
+ * after which a change is judged */
 enum { KL_TEAM_PERSISTS = 3 };
 
 typedef enum kl_team_way {
@@ -348,8 +350,9 @@ typedef enum kl_team_verdict {
     KL_TEAM_BACK, /* go back to the former number: the last change did not pay */
 } kl_team_verdict;
 
-/* The cost of an iteration: its index n·T², divided once by the number of tasks and once by the seconds of
- * work. Smaller is better. */
+/* The cost of an iteration that takes T seconds with n workers, as two numbers. Smaller is better; by_task:
+ * n·T² divided by the square of the number of tasks; by_work: n·T² divided by the square of the seconds of
+ * work */
 typedef struct kl_team_cost {
     double by_task, by_work;
 } kl_team_cost;
@@ -398,8 +401,9 @@ typedef struct kl_team_plan {
     double forecast_s; /* forecast seconds of the next iteration with the chosen number of workers */
 } kl_team_plan;
 
-/* Return the largest number of workers, 1 … most, whose load can be balanced. Then each worker gets at least
- * two tasks, and waiting for the last chunks takes at most a fifth of the time. */
+/* Return the largest number of workers, 1 … most, whose load can be balanced. The load can be balanced under
+ * two conditions. Each worker gets at least two tasks, and waiting for the last chunks takes at most a fifth
+ * of the time. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* Choose the number of workers with the smallest index n·T², among the numbers that the master can serve and
  * that can be balanced. The present number stays if the best is not 5 % better. A change needs
@@ -437,8 +441,8 @@ typedef struct kl_glance_plan {
 bool kl_glance_look(kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
 double kl_glance_due_s(const kl_glance *glance, double now_s); /* Return the time of the next look. */
 
-/* Return the number of workers for a farm that is about to begin, computed from an iteration of an earlier
- * farm; 0: the iteration's measurements are not enough. */
+/* Return the number of workers with which a new farm should begin. It is computed from an iteration of an
+ * earlier farm; 0: the iteration's measurements are not enough. */
 uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
 /* Do the same as kl_team_choose(), kl_team_expect() and kl_glance_look(), and append the inputs of the
  * decision to `grounds`. */
@@ -455,8 +459,8 @@ void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_
  * number is fastest. */
 typedef struct kl_grain_question {
     uint64_t least, most; /* 1 ≤ least ≤ most */
-    /* return the number of runs that the program needs with `tasks` tasks in each; NULL: always the same
-     * number */
+    /* return the number of runs that the program needs if each has `tasks` tasks; NULL: the number of runs is
+     * always the same */
     double (*runs)(uint64_t tasks, void *user);
     void *user;
 } kl_grain_question;
@@ -473,19 +477,19 @@ typedef struct kl_grain_look {
 } kl_grain_look;
 
 typedef struct kl_grain_plan {
-    /* decision.count: number of tasks. gain_s: seconds saved over all runs, compared with the last run's
-     * number of tasks, divided by the number of runs */
+    /* decision.count: number of tasks. gain_s: mean seconds saved in each of the coming runs, compared with
+     * the last run's number of tasks */
     kl_decision decision;
     uint32_t workers; /* number of workers that would get tasks */
     /* forecast seconds of one iteration: of the master's part, the workers' part, and the messages */
     double master_s, workers_s, messages_s;
 } kl_grain_plan;
 
-/* Choose the number of tasks for which (number of runs) × (time of an iteration) is least; the smaller
- * number wins ties. The candidates are numbers that differ by 1/16, and multiples of the number of workers.
- * The present number is kept unless a candidate is 5 % better. The measured t_M is trusted from a quarter of
- * the least to four times the greatest number of tasks seen. Without measurements the choice is four tasks
- * for each worker. Error: KILTER_ERR_MEMORY. */
+/* Choose the number of tasks for which (number of runs) × (time of an iteration) is least; the smaller number
+ * wins ties. The candidates are numbers of which each exceeds the one before by 1/16, and multiples of the
+ * number of workers. The present number is kept unless a candidate is 5 % better. The measured times t_M of
+ * the master are trusted from a quarter of the least to four times the greatest number of tasks seen. Without
+ * measurements the choice is four tasks for each worker. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
 
@@ -502,26 +506,26 @@ typedef struct kl_organise_look {
     uint64_t master_runs;     /* number of runs that a master organised */
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
-    /* mean seconds of earlier runs (kl_organise_mean()), scaled to this run's number of tasks: with a
-     * master, and with this number of peers; 0: there was no such run. The farm's first run is left out if a
-     * master organised later ones. */
+    /* mean seconds of earlier runs (kl_organise_mean()), scaled to this run's number of tasks. by_master_s:
+     * of runs with a master; by_peers_s: of runs with this number of peers; 0: there was no such run. The
+     * farm's first run is left out if a master organised later runs. */
     double by_master_s, by_peers_s;
-    bool tried; /* true: peers have organised an earlier run, in whatever number */
+    bool tried; /* true: peers have organised an earlier run, perhaps with another number of peers */
     /* true: a number of workers is being tried, which can be judged only in runs with a master */
     bool on_trial;
     /* index n·T² of a run with a master and the best number of workers, measured or forecast; 0: that number
      * is not chosen yet */
     double best_index;
-    /* seconds that runs with a master lost since peers last organised a run; a run's loss is its time minus
-     * the mean busy time of its workers */
+    /* seconds that runs with a master have lost since peers last organised a run. A run loses its time minus
+     * the mean busy time of its workers. */
     double lost_s;
 } kl_organise_look;
 
 /* Return the mean of a value over runs, in which the latest run counts half. before: the mean of the earlier
  * runs; 0: there was none. */
 double kl_organise_mean(double before, double latest);
-/* Return the seconds that a run with a master lost. Losses that peers would have too, because they share the
- * same resources, do not count. */
+/* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because
+ * peers would lose it, too. */
 double kl_organise_lost_s(const kl_iteration *run);
 /* Choose whether the master or peers organise a run. count: number of peers; 0: the master. forecast_s:
  * forecast seconds of the run. gain_s: seconds saved, compared with the other choice. */

@@ -576,11 +576,11 @@ static void daf_follows_its_equations(void **state) {
         /* x_0 = 3, x_j = 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
         /* The lower limit of a chunk is 7·0.002/0.001 = 14 tasks. By the equations, chunks would have 14
-         * tasks at first. When 224 tasks are left, a chunk would have 9, which is below the limit. So the
-         * last 8 chunks have 28 tasks each. */
+         * tasks at first. When 224 tasks are left, a chunk would have 9, which is below the limit. The last 8
+         * chunks must then have 224/8 = 28 tasks each. */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
-        /* After the first batch, 64 − 8·4 = 32 tasks are left. By equation (2) a chunk would have 1 task,
-         * but the lower limit is 1.75. So the last 8 chunks have 32/8 tasks. */
+        /* After the first batch, 64 − 8·4 = 32 tasks are left. By equation (2) a chunk would have 1 task, but
+         * the lower limit is 1.75. The last 8 chunks must then have 32/8 = 4 tasks each. */
         {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
         /* if there are fewer tasks than workers, each chunk is one task */
         {0.5, 0, 5, {{5, 1}}},
@@ -620,7 +620,7 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         {"fsc", 0, 0, 1, 1e-5, 0.25, 0.25},
         {"fsc", 1, 0, 1, 1e-5, 0.25, 0.25},
         {"dpf", 1, 0, 1, 1e-5, 0.25, 0.25},
-        /* all workers are equal, so all factors give the same forecast and the first one wins */
+        /* all workers are equal, so all factors give the same forecast, and the first factor wins */
         {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},
         {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one worker is slow, so chunks must be small */
         {"dpf", 2, 0, 0.3, 1e-5, 0.1, 0.7},

@@ -39,8 +39,8 @@ static void sift_down(contest *c, uint32_t at) {
 }
 
 /* Return the seconds until all lanes (workers) would end together if tasks could be cut anywhere. Lanes that
- * are busy for longer than this are left out. The search starts with all lanes, and ends because leaving
- * lanes out only shortens the time. */
+ * are busy for longer than this time get no tasks, and are left out. The search starts with all lanes, and
+ * ends because leaving lanes out only shortens the time. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -56,9 +56,9 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     }
 }
 
-/* Assign those tasks that end before the time of level_s(), and return the number of the other tasks. These
- * tasks are in every earliest assignment, so the heap is not needed for them. Give each lane one task less
- * than computed, because the time is rounded. */
+/* Assign the tasks that end before the time of level_s(), and return how many tasks are not assigned yet.
+ * Every earliest assignment contains the assigned tasks, so the heap is not needed for them. Give each lane
+ * one task less than computed, because the time is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {

@@ -63,8 +63,8 @@ static void it_is_the_assignment_of_one_task_at_a_time(void **state) {
     }
 }
 
-/* Return the least time, in seconds, at which `tasks` tasks can end on the lanes (workers) from `lane` on,
- * over all assignments. */
+/* Try all assignments of `tasks` tasks to the lanes (workers) from `lane` on. Return the least number of
+ * seconds until all tasks end. */
 static double best_end_s(const kl_lane *lanes, uint32_t count, uint32_t lane, uint64_t tasks) {
     if (lane + 1 == count)
         return tasks ? end_with(&lanes[lane], 1, tasks) : 0;
@@ -265,7 +265,9 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     w.workers[0].queued_tasks =
-        0; /* worker 0 is done and worker 1 has not asked yet, so worker 0 gets tasks of worker 1's share */
+        /* worker 0 has done its share and worker 1 has not asked yet, so worker 0 gets tasks of worker 1's
+         * share */
+        0;
     w.workers[0].queued_units = 0;
     kl_crew_update(w.crew, w.workers, 0);
     assert_true(deal(&w, 0) > 0);

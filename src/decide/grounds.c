@@ -62,8 +62,8 @@ const kl_members kl_members_of_snapshot = LIST_OF(of_snapshot), kl_members_of_vi
 
 /* --- bytes --- */
 
-/* WHOLE: a bit in a member's number. It says that the member is a real number with a whole value, which is
- * written as a count. */
+/* WHOLE: a bit in a member's number. It is set if the member is a real number with a whole value; the value
+ * is then written as a count. */
 enum { WHOLE = 128, COUNT_BYTES = 10 };
 
 uint64_t kl_grounds_get_count(kl_reader *reader) {
@@ -337,7 +337,7 @@ kl_buffer *kl_grounds_answers_of_board(kl_grounds *k) {
     return &k->board;
 }
 
-/* Write those bins of the histogram that have changed, which are few between two decisions. */
+/* Write the bins of the histogram that have changed. Between two decisions, only few bins change. */
 static void put_sizes(kl_buffer *out, const kl_sizes *was, const kl_sizes *is) {
     kl_put_f64(out, is->count);
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)

@@ -75,8 +75,8 @@ void kl_grounds_others(kl_grounds *grounds);
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Make the decision on recall or copy again from the recorded answers. Return false if a needed answer was
- * not recorded. */
+/* Make a decision on a recall or a copy again, from the recorded answers of the board. Return false if a
+ * needed answer was not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
 /* Choose the number of workers again, from a row that begins with KL_GROUNDS_ALONE. Times count from the
  * decision. Return false if bytes are missing. */

@@ -34,8 +34,8 @@ static uint32_t home_of(const kl_homes *h, const kl_worker_view *views, uint64_t
     return last < h->places && views[last].present ? last : h->places;
 }
 
-/* Return the longest span of tasks from span.lo on that the same worker did last. It has at least one
- * task. */
+/* Return the longest span of tasks that begins at span.lo and that one worker did last. The span has at least
+ * one task. */
 static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span span, uint32_t *home) {
     *home = home_of(h, views, span.lo);
     uint64_t hi = span.lo + 1;
@@ -44,8 +44,8 @@ static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span spa
     return (kl_span){span.lo, hi};
 }
 
-/* put = false: only count the spans that belong to each worker. put = true: store the spans at the positions
- * that follow from the counts. Return the number of spans. */
+/* With put = false, only count the spans that belong to each worker. With put = true, store the spans at the
+ * positions that were computed from these counts. Return the number of spans. */
 static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span *left, size_t count,
                          bool put) {
     size_t found = 0;
@@ -98,16 +98,17 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home (tasks of one worker in the last run) exceed this worker's share now.
- * Other workers must do them. */
+/* A home has the tasks that one worker did in the last run. Return how many of the home's tasks exceed this
+ * worker's share now, so that other workers must do them. */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;
     bool there = home < h->places && s->workers[home].present;
     return there ? waiting - (double)kl_dealer_share(dealer, home) : waiting;
 }
 
-/* Return the home (tasks of one worker in the last run) with the most tasks that exceed this worker's share
- * now. If there are tasks without a present worker, or if no home has tasks, return h->places. */
+/* A home has the tasks that one worker did in the last run. Return the home with the most tasks in excess of
+ * its worker's share. Return h->places if there are tasks without a present worker, or if no home has
+ * tasks. */
 static uint32_t fullest(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t home = h->places;
     double most = -HUGE_VAL;

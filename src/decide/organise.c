@@ -8,16 +8,17 @@
  * save at least this part of the time, because the costs of a change are not known. */
 static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
 /* If peers would relieve the master of less than this part of the run's time, the master hardly delays the
- * workers. The limit is far below 1, because most messages come near the end of a run, where chunks are
+ * workers. The limit is far below 1, because a master is busiest near the end of a run, where chunks are
  * smallest. */
 static const double USE_LEAST = 0.2;
 /* A run by peers is tried when runs with a master have lost TRIAL_PART of a run's time in total. The last of
  * these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs with a master have
- * lost AGAIN_TIMES the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured
- * while they connect. */
+ * lost AGAIN_TIMES the time that the trial cost. A run shorter than TRIAL_LEAST_S is not used for a trial,
+ * because peers would spend much of it on connecting to each other. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
 /* Let a master organise the second run, too, unless peers are expected to take less than this part of the
- * first run's time. A farm's first run is slower, because nothing is measured before it. */
+ * first run's time. A farm's first run is slower than its later runs, because nothing is measured before
+ * it. */
 static const double FIRST_PART = 0.8;
 /* Seconds that a peer spends on organising a task, in addition to doing the task. */
 static const double PEER_TASK_S = 2e-6;
@@ -31,8 +32,8 @@ static double busy_s(const kl_organise_look *k) {
     return scale * fmin(last_s, last->elapsed_s);
 }
 
-/* Return the part of the master's busy time that peers would need as well. In this part it sends the bytes
- * of all inputs and receives those of all results. */
+/* Return the part of the master's busy time that runs with peers need as well. In this part, the master sends
+ * the bytes of all inputs and receives the bytes of all results. */
 static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
@@ -41,16 +42,16 @@ double kl_organise_mean(double before, double latest) {
     return before > 0 ? (before + latest) / 2 : latest;
 }
 
-/* Peers share cores, callbacks and links as much as workers with a master do. So the time by which this
- * sharing prolongs tasks does not count as lost to the master. */
+/* Workers lose time when they share cores, callbacks or links. Peers would lose this time, too, so it does
+ * not count as lost to the master. */
 double kl_organise_lost_s(const kl_iteration *run) {
     kl_limit limit = kl_model_limit(&run->load, run->workers);
     bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;
     return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }
 
-/* Return the seconds of the run if the master deals chunks. These are the workers' time and the time they
- * lose, or the master's busy time if that is longer. */
+/* Return the seconds of the run if the master deals chunks. This is the sum of the workers' time and the time
+ * that they lose, or the master's busy time if that is longer. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;

@@ -61,8 +61,8 @@ static void the_faster_way_is_chosen(void **state) {
     }
 }
 
-/* The last run lost a third of its time. If the master was busy for a third of the run, it is the cause.
- * If it was nearly idle, it is not. */
+/* The last run lost a third of its time. A master that was busy for a third of the run is the cause. A master
+ * that was nearly idle is not. */
 static void only_a_busy_master_is_blamed(void **state) {
     (void)state;
     const double answers_s[] = {100e-6, 5e-6};
@@ -75,8 +75,8 @@ static void only_a_busy_master_is_blamed(void **state) {
     }
 }
 
-/* Peers save no time if the master is busy with the bytes of inputs and results. The master cannot have
- * been busy for longer than the run. */
+/* Peers save no time if the master is busy with sending the bytes of inputs and receiving the bytes of
+ * results. The master counts as busy for at most the time of the run. */
 static void peers_do_not_carry_the_bytes(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 1e-3, 1e-3);
@@ -155,8 +155,8 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
     assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
-/* The last run with a master was faster than runs with peers, but the runs before it were slower: the hosts
- * slowed down only later. */
+/* Each row has the times of three runs with a master, and the mean time of runs with peers. The mean of the
+ * runs with a master must decide, and not the last of these runs. */
 static void means_are_compared_and_not_the_last_runs(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
@@ -197,8 +197,8 @@ static void fewer_workers_with_a_master_may_be_better(void **state) {
                              .by_master_s = last.elapsed_s,
                              .lost_s = 1};
     static const struct {
-        /* workers: best number of workers with a master, 0: the number is not chosen; time_s: time of a run
-         * with it */
+        /* workers: best number of workers with a master, 0: it is not chosen yet; time_s: time of a run with
+         * this number */
         uint32_t workers;
         double time_s, peers_s;
         bool peers;
@@ -216,8 +216,8 @@ static void fewer_workers_with_a_master_may_be_better(void **state) {
     }
 }
 
-/* Peers that were measured with another number of workers are tried again, but only after more time is lost
- * than for a first trial. The number of workers must be that of the last run. */
+/* Peers were measured only with another number of workers. They must be tried again, but only after more time
+ * is lost than for a first trial. They must not be tried if the last run had another number of workers. */
 static void peers_are_tried_again_with_another_number(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);

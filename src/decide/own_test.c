@@ -12,7 +12,7 @@
 #include "decide/decide.h"
 #include "measure/crew_test_helper.h"
 
-/* The answer that the policy under test must give, and the values that it saw. */
+/* The answer that the policy under test gives, and the values that the policy saw. */
 typedef struct script {
     uint64_t answer;
     const char *reason; /* reason that the policy gives; NULL: none */

@@ -4,14 +4,14 @@
 
 #include "decide/decide.h"
 
-/* A batch: chunks that are planned but not dealt yet. All have the same size before the workers' weights are
- * applied. */
+/* A batch is a set of chunks that are planned but not dealt yet. All its chunks have the same size before the
+ * workers' weights are applied. */
 typedef struct kl_batch {
     uint64_t chunks;
     double tasks; /* number of tasks in a chunk for a worker of weight 1 */
 } kl_batch;
 
-/* greatest number of batches in use at the same time; the most are needed at the end of a run */
+/* greatest number of batches in use at the same time; only the end of a run needs this many */
 enum { KL_BATCHES = 4 };
 
 /* The state of a policy within a run. Planning changes only a copy of it. Committing a plan changes the
@@ -42,7 +42,7 @@ struct kl_dealer {
     uint64_t undealt;         /* sum of `shares`; 0: there are none, or they are outdated */
     kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
     uint32_t slots;
-    kl_grounds *grounds; /* where inputs of decisions are stored; NULL: nowhere */
+    kl_grounds *grounds; /* store for the inputs of decisions; NULL: the inputs are not stored */
 };
 
 /* The values that a policy may use to answer one request. */
@@ -100,7 +100,8 @@ void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
 /* Return the seconds that the master spends on one chunk. If they are not measured yet, return the start-up
- * time of a message. This is an upper limit, because the master can work while a message travels. */
+ * time of a message. The start-up time is an upper limit, because the master can work while a message
+ * travels. */
 double kl_send_s(const kl_snapshot *snapshot);
 
 /* Return the mean units of work of a task that is not dealt yet. */

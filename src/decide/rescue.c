@@ -28,8 +28,9 @@ static const double SLOW_SHARE =
     0.5; /* a task counts as slowed if its share of a core is below this part of the usual share */
 static const double SLOW_FOR_S = 0.75; /* seconds that a task must have run before it counts as slowed,
                                           because short bursts of other load do not matter */
-static const double AGREE_S = 1; /* a task's age as its worker reports it may exceed the age that the master
-                                    measures by this number of seconds */
+/* the age of a task that its worker reports may be at most this many seconds greater than the age that the
+ * master measures */
+static const double AGREE_S = 1;
 /* a worker counts as stopped or cut off after this number of seconds without a heartbeat */
 static const double GONE_S = 1;
 /* The pause between two looks for late workers is at least this part of the time since the last task was
@@ -62,8 +63,8 @@ static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is still normal. It should have finished its tasks, but their times
- * vary enough to explain the delay, and it reported no age of a task. */
+/* Return whether the worker's silence is still normal. The worker should have finished its tasks, and has
+ * reported no age of a task. But the times of tasks vary enough to explain the delay. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
@@ -102,8 +103,8 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
 
 /* --- copies --- */
 
-/* Return how many tasks the worker may have begun when the recall was sent, at its usual speed. One of them
- * may be long and still run: this worker reads messages only between tasks. */
+/* Return how many tasks the worker may have begun before the recall was sent, at its usual speed. A long one
+ * of these tasks may delay the answer, because this worker reads messages only between tasks. */
 static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held *held, double task_units) {
     double since_s = fmax(held->asked_s - s->workers[worker].queued_at_s, 0);
     double begun = 1 + ceil(rate_of(s, worker) * since_s / task_units);
@@ -116,8 +117,7 @@ static bool is_unanswered(const kl_snapshot *s, const kl_held *held) {
     return held->asked_s > 0 && s->now_s - held->asked_s >= fmax(patience_s, 4 * move_s(s));
 }
 
-/* If the worker has not answered a recall, copy those tasks of the worker that it certainly has not
- * begun. */
+/* If the worker has not answered a recall, copy the tasks that the worker certainly has not begun. */
 static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                             kl_rescue *r) {
     if (!is_unanswered(s, held) || held->tasks <= held->kept)
@@ -202,8 +202,8 @@ static double done_of(const trial *t) {
     return fmax(t->rate * t->elapsed_s / t->units, 0);
 }
 
-/* For each measured task that is larger than the done part of the late task, add a case: the late task has
- * the measured size. Return the largest measured size. */
+/* A measured task may be larger than the done part of the late task. For each such task, add a case in which
+ * the late task has the measured size. Return the largest measured size. */
 static double weigh_usual(outlook *o, const trial *t, double chance) {
     double done = done_of(t), largest = 1;
     double each = chance / (t->sizes->count + 1);
@@ -226,8 +226,9 @@ static void weigh_sizes(outlook *o, const trial *t, double chance) {
     weigh_size(o, t, chance / (t->sizes->count + 1) * seldom * seldom, 2 * longer, done_of(t));
 }
 
-/* Return whether the task should end soon if it has the usual size. If so, a short wait shows its size. A
- * task may be late by SOON_PART, because the results of equal tasks arrive one after the other. */
+/* Return whether the task should end soon if it has the usual size. If so, a short wait will show whether the
+ * task is larger. A task may be late by SOON_PART, because the results of equal tasks arrive one after the
+ * other. */
 static bool ends_soon(const trial *t) {
     trial early = *t;
     outlook usual = {0};
@@ -346,8 +347,8 @@ double kl_held_pause_s(double task_s, double took_s) {
 }
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {
-    /* greatest number of seconds that a pause between two looks may count; a longer pause means that the
-     * whole host stood still */
+    /* a look for late workers counts as at most this many seconds; if it took longer, the whole host stood
+     * still */
     static const double LOOK_MOST_S = 20e-3;
     double pause_s = kl_held_pause_s(s->unit_s.mean, fmin(took_s, LOOK_MOST_S));
     return fmax(pause_s, PAUSE_PART * waited_s);

@@ -248,8 +248,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* Check in random situations that a plan keeps and copies no more tasks than the worker holds, and recalls
- * no task that cannot be recalled. */
+/* Check plans in random situations. A plan must keep and copy no more tasks than the worker holds. It must
+ * not recall tasks that cannot be recalled. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {

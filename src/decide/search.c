@@ -1,7 +1,7 @@
 /* Choose the factor of the policies FSC and DPF (César et al. 2006). The next run is simulated with each of
  * the factors 0.1, 0.2, … 1, and the factor of the shortest run is chosen. The simulation assumes that all
  * tasks of a worker take the same time. The master handles one message at a time, and each direction of its
- * link carries one. */
+ * link carries one message at a time. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -37,8 +37,8 @@ typedef struct trial {
     hand hands[];
 } trial;
 
-/* Add every step-th present worker with the mean time of its tasks. A worker without measurements gets the
- * mean of all workers. */
+/* Add one of every `step` present workers, with the mean time of its tasks. A worker without measurements
+ * gets the mean of all workers. */
 static void fill_hands(trial *t, const kl_snapshot *s, uint32_t step) {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -84,8 +84,8 @@ static void receive(trial *t, const hand *h) {
     t->master_free_s = fmax(t->master_free_s, t->in_free_s) + t->snapshot.answer_s;
 }
 
-/* Send a worker its next chunk. The worker asks again shortly before the chunk ends, at the latest when it
- * begins the chunk's last task. */
+/* Send a worker its next chunk. The worker asks for the next chunk shortly before this chunk ends, at the
+ * latest when it begins this chunk's last task. */
 static void send_chunk(trial *t, uint32_t worker) {
     hand *h = &t->hands[worker];
     kl_snapshot *s = &t->snapshot;

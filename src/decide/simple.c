@@ -70,8 +70,8 @@ const kl_policy kl_policy_tss = {
 
 enum {
     AF_FIRST_TASKS = 10
-}; /* number of tasks that are measured first: large enough to estimate σ, and small enough not to delay the
-      end */
+}; /* number of tasks that a worker does first, to measure them: enough to estimate σ, and few enough not to
+      delay the end */
 
 /* AF (Banicescu and Liu 2000). D = Σσ²/μ and T = 1/Σ(1/μ) are sums over the present workers. R is the number
  * of tasks left, and μ is this worker's mean task time. */

@@ -1,5 +1,5 @@
-/* Store the inputs of each decision on the number of workers, and make the decision again from them. Each
- * row of the record can be read without other rows. */
+/* Store the inputs of each decision on the number of workers, and make the decision again from its inputs.
+ * Each row of the record can be read without other rows. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \

@@ -7,10 +7,11 @@
 
 #include "decide/policy.h"
 
-static const double FINDING = 0.95; /* change to another number of tasks only if the total time with it is
-                                       below this part of the present one */
-/* the measured t_M is trusted up to this multiple of the greatest measured number of tasks, and down to a
- * quarter of the least */
+/* change to another number of tasks only if the total time with that number is below this part of the present
+ * total time */
+static const double FINDING = 0.95;
+/* the master's measured times t_M are trusted up to this multiple of the greatest measured number of tasks;
+ * downwards, they are trusted to a quarter of the least number */
 static const double BELIEVED = 4;
 static const double APART = 16; /* each candidate number of tasks exceeds the one before by 1/16 */
 enum { UNMEASURED_TASKS = 4 };  /* number of tasks for each worker before anything is measured */
@@ -58,8 +59,8 @@ static kilter_status consider(const kl_grain_look *look, const kl_grain_question
     return status;
 }
 
-/* Try numbers of tasks that differ by 1/16, and the multiples of the number of workers that lie between
- * them. */
+/* Try numbers of tasks, each 1/16 greater than the one before, and the multiples of the number of workers
+ * that lie between them. */
 static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
                                candidate *best) {
     uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);

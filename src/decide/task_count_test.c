@@ -48,7 +48,7 @@ static kl_grain_look random_look(uint64_t seed, kl_lane *lanes) {
     return look;
 }
 
-/* Up to 16 tasks the choice considers every number, so no other number may be better. */
+/* The choice considers every number of tasks up to 16, so within this range no other number may be better. */
 static void none_is_better(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -77,8 +77,8 @@ static void none_is_better(void **state) {
     }
 }
 
-/* Return the number of iterations that the paper's planning problem with N = 10,000 needs: interpolate
- * between four numbers of tasks on a log-log scale. */
+/* Return the number of iterations that the paper's planning problem with N = 10,000 needs. The paper has this
+ * number for four numbers of tasks; interpolate between them on a log-log scale. */
 static double runs_of_ssn(uint64_t tasks, void *user) {
     static const double at[] = {50, 100, 200, 400};
     const double *runs = user;
@@ -88,8 +88,8 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
 }
 
 /* Compare the best number of tasks T on the machines of 2002 with the best one on new machines. The new
- * workers are about 260 times as fast, but the new master only 16 to 40 times. So the master limits the
- * run. */
+ * workers are about 260 times as fast, but the new master only 16 to 40 times. The master therefore limits
+ * the run on the new machines. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};

@@ -12,13 +12,14 @@ static const double IDLE_MOST =
     0.2; /* the load counts as balanced if waiting for the last chunks takes at most this part of the time */
 static const double UNEXPLAINED =
     0.15; /* use more workers only if the model leaves at most this part of the time unexplained */
-static const double FASTER = 0.8; /* if an iteration costs less than this part of the one before, the program
-                                     is still getting faster */
-static const double WORSE = 1.05; /* if an iteration costs more than this multiple of the one before the
-                                     change, the change did not pay */
+/* if an iteration costs less than this part of the iteration before, the program is still getting faster */
+static const double FASTER = 0.8;
+/* if an iteration costs more than this multiple of an iteration before the change, the change did not pay */
+static const double WORSE = 1.05;
 static const double AS_BEFORE =
     1.25; /* if the times of tasks changed by more than this factor, costs measured earlier are not used */
-static const double STEP = 1.41421356; /* quotient of a number of workers and the next number that is tried */
+/* quotient of a number of workers and the next smaller number that is tried */
+static const double STEP = 1.41421356;
 enum {
     PATIENCE = 6
 }; /* number of very uneven iterations after which a change is made anyway, because another way of dealing
@@ -47,8 +48,8 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-/* Return the seconds for which a worker that does work_s seconds of work in `chunks` chunks waits for
- * chunks. It asks for the next chunk when it begins one, so it waits if the answer takes longer than the
+/* Return the seconds for which a worker that does work_s seconds of work in `chunks` chunks waits for chunks.
+ * The worker asks for the next chunk when it begins a chunk. So it waits if the answer takes longer than the
  * chunk. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
@@ -125,8 +126,8 @@ static bool beyond(const kl_iteration *it, uint32_t point, uint32_t n) {
     return n < it->workers ? point < it->workers : point > it->workers;
 }
 
-/* Find the measured numbers of workers that are nearest to n, below and above it. Only numbers on n's side
- * of the present number count. */
+/* Find two measured numbers of workers: `near`, the closest to n between the present number and n, and `far`,
+ * the closest beyond n. */
 static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, anchor *far) {
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++) {
         if (p->workers == 0 || p->workers > it->most || p->until <= it->run || !beyond(it, p->workers, n))
@@ -142,9 +143,9 @@ static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, ancho
     }
 }
 
-/* Return the factor by which forecasts for n workers are too short. Models err more at greater distances
- * from the measured number. So between two measured numbers, the logarithm of this factor grows with the
- * square of the distance. */
+/* Return the factor by which measured times exceed the model's forecasts, estimated for n workers. The factor
+ * is known for the numbers that find_anchors() found. Between the two, its logarithm changes with the square
+ * of the distance from `near`: models err more at greater distances. */
 static double correction(const kl_iteration *it, uint32_t n) {
     anchor near = {0, 1}, far = {0, 0};
     if (!it->team || n == it->workers)
@@ -209,7 +210,8 @@ static bool usable(const kl_iteration *it) {
 
 /* --- judging a change that is on trial --- */
 
-/* Return the least cost among this iteration and those just before it with the same number of workers. */
+/* Return the least cost of this iteration and of the iterations just before it with the same number of
+ * workers. */
 static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
     kl_team_cost least = cost_of(it);
     uint32_t known = team->workers == it->workers ? team->measured : 0;
@@ -249,8 +251,8 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 
 /* --- a finding --- */
 
-/* Return whether iterations still become faster. The first iterations of a farm are slower, for example
- * because they touch new memory. */
+/* Return whether iterations are still becoming faster, as the first iterations of a farm do. They are slower
+ * than later ones, for example because they touch new memory. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
         return false;
@@ -336,8 +338,8 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* Lower by one the number of iterations that agree on a better number of workers, because this iteration
- * found none. */
+/* This iteration found no better number of workers. Lower by one the number of iterations that agree on a
+ * better number. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))

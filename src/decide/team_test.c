@@ -1,5 +1,5 @@
-/* Test the choice of the number of workers: when it changes, when it does not, and which number is reached
- * in the end. In some tests workers cost time that the model does not know. */
+/* Test the choice of the number of workers: when it changes, when it does not, and which number is reached in
+ * the end. In some tests, workers cost time that the model does not know of. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -181,7 +181,7 @@ static void they_come_back_when_work_grows(void **state) {
     assert_true(plan.decision.gain_s > 0);
 }
 
-/* Each resting worker costs time that the model does not know. So each trial of fewer workers fails. Check
+/* Each resting worker costs time that the model does not know. Each trial of fewer workers then fails. Check
  * that trials become rarer. */
 static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     (void)state;
@@ -242,8 +242,8 @@ static void where_imbalance_stays_fewer_are_tried_late(void **state) {
     assert_int_equal(iterations, 6);
 }
 
-/* Each iteration loses a fixed time. Check that fewer workers are kept only if the run is not slower with
- * them, so the mean cost hardly rises. */
+/* Each iteration loses a fixed time. Check that the mean cost hardly rises, because fewer workers are kept
+ * only if the run is not slower with them. */
 static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -270,8 +270,8 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     (void)state;
     world w = world_of(4, 10000, 1, 0);
     w.now = 2;
-    /* speeds[n−1] is the sum of the n greatest speeds, which are 3, 3, 1 and 1 relative to the mean of the
-     * two workers that work */
+    /* the speeds are 3, 3, 1 and 1, relative to the mean speed of the two active workers; speeds[n−1] is the
+     * sum of the n greatest speeds */
     for (uint32_t n = 1; n <= 4; n++)
         w.speeds[n - 1] = n <= 2 ? 3 * n : 6 + (n - 2);
     w.model.message.fixed_s = 0.02;
@@ -323,8 +323,8 @@ static double least_index(const truth *t, uint32_t most) {
     return least;
 }
 
-/* The resource costs more time with more workers, which the model does not know. Check that a good number of
- * workers is found all the same. */
+/* With more workers, each task holds the resource for longer, which the model does not know. Check that a
+ * good number of workers is found anyway. */
 static void measured_numbers_lead_to_a_good_one(void **state) {
     (void)state;
     double speeds[MOST], sum = 0;

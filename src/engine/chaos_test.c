@@ -17,8 +17,8 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    /* tasks: number of tasks of the current run; run: number of this run; salt: factor by which its results
-     * differ from those of other runs */
+    /* tasks: number of tasks of the current run; run: number of the current run; salt: factor that makes its
+     * results differ from the results of other runs */
     uint64_t tasks, run, salt;
     uint64_t series;            /* number of the series of runs that the current run belongs to; 0: none */
     uint64_t fatal[FATAL];      /* tasks that kill their worker; UINT64_MAX: none */
@@ -48,8 +48,8 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    /* count only tasks of the current run; a worker that has not been told that its run ended still does
-     * others */
+    /* count only tasks of the current run; a worker may still do tasks of the last run, if it does not know
+     * that this has ended */
     if (task->run == c->run)
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
@@ -109,7 +109,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Copy the last tasks of a chunk that no second worker has to another worker. */
+/* Copy to another worker the last of those tasks of a chunk that no second worker has. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -164,8 +164,8 @@ static void count_span(uint8_t *places, kl_span span) {
         places[i]++;
 }
 
-/* Check that each unfinished task is in one place: either it waits, or workers have it. Then the number of
- * its copies must be allowed. */
+/* Check that each unfinished task either waits in one place, or is at workers. The number of its copies at
+ * workers must not exceed the limit. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
@@ -253,7 +253,7 @@ static void each_task_counts_once_whatever_happens(void **state) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        /* allow many attempts, because tasks would fail when their workers die for other reasons */
+        /* allow many attempts, so that no task fails because its workers died for other reasons */
         c.farm.master->options.attempts = 1000;
         c.farm.master->options.limits.retries = 1000;
         c.fails = seed % 3 == 0;
@@ -286,9 +286,9 @@ static void each_task_counts_once_whatever_happens(void **state) {
 
 /* --- tasks that kill their workers --- */
 
-/* Check that a suspect, which is a task that may have killed its worker, is the only task of its worker.
- * This must hold even while other tasks return and are dealt again. Otherwise another task could be blamed
- * for the death of a worker. */
+/* Check that a suspect, which is a task that may have killed its worker, is the only task of its worker. A
+ * suspect must stay alone even while other tasks return and are dealt again. With two tasks at the worker,
+ * the wrong one could be blamed for its death. */
 static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))
@@ -323,7 +323,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
                      "%u worker%s lost while doing this task, so it is not tried again", attempts,
                      attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            /* this task may have begun more often, at a worker that the other fatal task killed */
+            /* one of the attempts may have ended before this task began, because the other fatal task killed
+             * the worker */
             uint32_t begun = c.begun[c.fatal[i]];
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }

@@ -28,8 +28,8 @@ struct kl_deliverer {
     kl_reducer reducer;
     /* index of the task whose result is delivered next, if results are delivered in order of index */
     uint64_t next;
-    /* heap of results that must wait until results of earlier tasks are delivered; the one with the smallest
-     * `lo` comes first */
+    /* heap of results that must wait until results of earlier tasks are delivered; the result with the
+     * smallest `lo` comes first */
     kl_delivery **heap;
     size_t heap_count;
     uint64_t heap_room;
@@ -101,7 +101,7 @@ static void combine(kl_deliverer *d, kilter_bytes bytes) {
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     kilter_outcome *outcome = &d->outcome.it;
     *outcome = (kilter_outcome){.index = index, .worker = worker, .result = bytes};
-    /* a worker or a record may deliver a result whose size is not that of the run's results */
+    /* a result of a worker or of a record may have another size than the run's results must have */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
         outcome->status = KILTER_ERR_TASK;
         outcome->result = (kilter_bytes){0};

@@ -33,17 +33,17 @@ typedef struct kl_signal_folder {
     kilter_status (*check)(void *driver, const char *folder, kilter_error *error);
     /* Write a file, as a whole or not at all. false: it cannot be written. */
     bool (*put)(void *driver, const char *folder, const char *name, kilter_bytes text);
-    /* Take a file whose name begins with `prefix`, so that no other process gets it. `claim` is a name for
-     * the process that takes it. Remove the file after reading its text; *size becomes the number of bytes
-     * of this text; false: there is no such file, or it cannot be taken. */
+    /* Take a file whose name begins with `prefix`, so that no other process gets this file. `claim` is a name
+     * for the calling process. Read the file's text, set *size to its number of bytes, and remove the file;
+     * false: there is no such file, or it cannot be taken. */
     bool (*take)(void *driver, const char *folder, const char *prefix, const char *claim,
                  char text[KL_SIGNAL_BYTES], size_t *size);
     void (*drop)(void *driver, const char *folder,
                  const char *name); /* remove the file `name` if it exists */
 } kl_signal_folder;
 
-/* Functions and limits of a worker. Several workers may use the same struct, which must exist longer than
- * they do. */
+/* Functions and limits of a worker. Several workers may share one struct, which must exist longer than all of
+ * them. */
 typedef struct kl_worker_options {
     kilter_work_fn work;
     kilter_start_fn start;
@@ -62,25 +62,27 @@ typedef struct kl_worker_options {
     double patience_s; /* seconds that the worker waits for a master; below 0: for ever */
 
     /* Fill in the worker's host and process number for the master's record. NULL: both are unknown. This
-     * function and those after it get the `driver` that was given to kl_worker_new(). */
+     * function and the functions after it get the `driver` that was given to kl_worker_new(). */
     void (*introduce)(void *driver, kl_hello *hello);
     /* Return the CPU time of the worker's process or thread in seconds. NULL: the worker does not report its
      * CPU time. */
     double (*cpu_s)(void *driver);
-    /* Get two times of the worker's thread in seconds: run_s, for which it ran; delay_s, for which it was
-     * ready while other threads had its core. Return false if they are unknown. Required if cpu_s is set. */
+    /* Get two times of the worker's thread. *run_s: seconds for which the thread ran. *delay_s: seconds for
+     * which the thread was ready while other threads had its core. Return false if these times are unknown.
+     * Required if cpu_s is set. */
     bool (*core)(void *driver, double *run_s, double *delay_s);
     /* Return the bytes of memory that the worker's process uses. NULL: the worker's memory is not limited. */
     uint64_t (*memory)(void *driver);
-    /* End the process, and do not return. The second thread calls this during a task if the master dismisses
-     * the worker, or has been gone for some time; anew: true if a new worker replaces this one. NULL: the
-     * worker finishes its task before it ends. */
+    /* End the process, and do not return. The second thread calls this function during a task, if the master
+     * dismisses the worker or has been gone for some time; anew: true if a new worker replaces this one.
+     * NULL: the worker finishes its task before it ends. */
     void (*abandon)(void *driver, const kilter_error *why, bool anew);
     /* folder for signals of peers; NULL: the worker cannot take part in runs with such signals */
     const kl_signal_folder *signals;
 } kl_worker_options;
 
-/* Functions for a second thread that handles messages while a task runs. This is called attending. */
+/* A second thread may handle messages while a task runs; this is called attending. These are the functions
+ * for it. */
 typedef struct kl_attendance {
     /* Called before the work function (begins = true) and after it (begins = false). The second thread may
      * attend between the two calls. */
@@ -127,16 +129,16 @@ void kl_worker_leave(kl_worker *worker, const char *why);
 bool kl_worker_is_orphan(const kl_worker *worker);
 /* Return why a new worker must replace this one. NULL: no new worker must. */
 const char *kl_worker_renewal(const kl_worker *worker);
-/* Let the worker serve a new master, at the other end of `transport`. It forgets tasks and shared data of
- * the last master, but keeps the state that the start function made. No second thread attends until
- * kl_worker_let_attend(). */
+/* Let the worker serve a new master, at the other end of `transport`. It forgets tasks and shared data of the
+ * last master, but keeps the state that the start function made. Afterwards, no second thread attends until
+ * kl_worker_let_attend() is called. */
 void kl_worker_adopt(kl_worker *worker, kl_transport *transport);
 
 /* Let a second thread handle messages during tasks (attend). attendance with zeros: no thread attends. */
 void kl_worker_let_attend(kl_worker *worker, const kl_attendance *attendance);
 /* Handle messages during a long task: receive and answer messages, send results that are ready, request
- * tasks, send heartbeats. The first call in a task only notes that the task runs. Errors are returned by the
- * next turn. */
+ * tasks, send heartbeats. The first call in a task only notes that the task runs. The next turn returns the
+ * errors. */
 void kl_worker_attend(kl_worker *worker);
 /* Return the time at which ready results should be sent although a task runs. HUGE_VAL: no results are
  * ready, or no task runs. */
@@ -148,8 +150,8 @@ void kl_worker_name_task(const kl_worker *worker, kl_heartbeat *heartbeat);
 /* --- master --- */
 
 /* Results of tasks [lo, lo + count) that wait to be delivered to the user. They were checked, and
- * kl_wire_next_result() reads them. Small results are copied into memory behind this struct, so that results
- * which wait need little more memory than their own size. */
+ * kl_wire_next_result() reads them. Small results are copied into the memory behind this struct. So small
+ * results that wait need little more memory than their own size. */
 typedef struct kl_delivery {
     struct kl_delivery *next;
     uint64_t lo, count;
@@ -172,8 +174,8 @@ void kl_delivery_free(kl_delivery *delivery);
 
 typedef struct kl_master kl_master;
 
-/* smallest time limit in seconds; twice KL_HEARTBEAT_S, because the master learns a task's time from
- * heartbeats */
+/* smallest time limit of a task in seconds. It is twice KL_HEARTBEAT_S, because the master learns a task's
+ * time from heartbeats. */
 static const double KL_TIMEOUT_LEAST_S = 0.5;
 
 /* Limits of a task and of a worker. In each member, 0 means that there is no limit. */
@@ -183,7 +185,7 @@ typedef struct kl_limits {
     double task_times;
     uint32_t retries;      /* how many times a failed task is tried again */
     uint64_t worker_tasks; /* number of tasks after which a worker is replaced */
-    /* bytes of memory that a worker's process may use in addition to those that it used when it joined */
+    /* bytes of memory by which a worker's process may grow after it has joined */
     uint64_t worker_memory;
 } kl_limits;
 
@@ -203,12 +205,12 @@ typedef struct kl_master_options {
     bool once;      /* true: tasks get no speculative copies */
     /* a member that has sent no greeting after this many seconds is disconnected; 0: never */
     double greeting_s;
-    /* Print a warning for the user. Its sentence is `text` followed by `more`. NULL: there are no warnings.
-     */
+    /* Print a warning for the user. The warning is one sentence, which is `text` followed by `more`. NULL:
+     * there are no warnings. */
     void (*warn)(void *self, const char *text, const char *more);
     /* Report that the worker in process `pid` is lost. missed: true if the worker was ready to work and was
-     * not leaving. The function may write how the process ended ("was killed by …"). NULL: how it ended is
-     * unknown. */
+     * not leaving. The function may write to `how` in which way the process ended ("was killed by …"). NULL:
+     * the master is never told how a process ended. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
     /* Replace the worker in process `pid`. at_once: true if the worker must be killed now; otherwise it ends
      * by itself. NULL: workers are replaced without the master's help. */
@@ -225,8 +227,8 @@ typedef struct kl_master_options {
     kl_reducer reducer;
     kl_organise organise;
     const kl_help *help; /* policy of runs that peers organise; NULL: the default policy */
-    /* folder in which late peers call for help, if the policy has a list of late peers; it must exist longer
-     * than the master; NULL: peers send messages */
+    /* folder in which late peers call for help, if the policy has a list of late peers; NULL: peers send
+     * messages instead. The text must exist longer than the master. */
     const char *signals;
 } kl_master_options;
 
@@ -255,15 +257,16 @@ uint32_t kl_master_refused(const kl_master *master);
 bool kl_master_knows(const kl_master *master, uint64_t pid);
 bool kl_master_sees(const kl_master *master,
                     uint64_t pid); /* Return whether the worker in process `pid` has sent its greeting. */
-/* Set the number of workers that are being started. A farm that has lost all its workers waits for these. */
+/* Set the number of workers that are being started. A farm that has lost all its workers waits for these new
+ * ones. */
 void kl_master_expect(kl_master *master, uint32_t coming);
 /* Return the number of tasks finished in all runs. */
 uint64_t kl_master_finished(const kl_master *master);
 /* Return a sentence about the worker that was lost last, or "". */
 const char *kl_master_last_loss(const kl_master *master);
 
-/* Set for how many seconds the program has computed since the last run [l_m]. Call this before
- * kl_master_begin(). */
+/* Tell the master for how many seconds the program has computed since the last run. The model calls this time
+ * l_m. Call this before kl_master_begin(). */
 void kl_master_spent(kl_master *master, double seconds);
 /* Set the tasks of the next run that are already done, so that the master does not deal them. Call this
  * before kl_master_begin(). */
@@ -276,13 +279,13 @@ void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
 const char *kl_master_never_peers(const kl_master *master, const kilter_run *run);
 /* Store that peers have organised a run of this farm, and how long the run took. */
 void kl_master_note_peers(kl_master *master, uint64_t tasks, double elapsed_s);
-/* Choose from earlier runs whether the master or the workers organise the run. The decision's `count` is the
- * number of peers; 0: the master organises the run. */
+/* Choose whether the master or the workers organise the run, by the measured times of earlier runs. The
+ * decision's `count` is the number of peers; 0: the master organises the run. */
 kl_decision kl_master_way(const kl_master *master, const kilter_run *run, kl_organise wanted);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
-/* Add `count` tasks to a run with run->grows; the tasks in `done` are already done. After kl_master_grown(),
- * no more tasks are added, and the run ends when all are done. Both functions do nothing after a run has
- * ended early. */
+/* Add `count` tasks to a run with run->grows; the tasks in `done` are already done. The function
+ * kl_master_grown() says that no more tasks will be added. The run then ends when all its tasks are done. If
+ * the run has ended early, both functions do nothing. */
 kilter_status kl_master_grow(kl_master *master, uint64_t count, const kilter_bytes *inputs,
                              const double *weights, kl_spans done, kilter_error *error);
 void kl_master_grown(kl_master *master);
@@ -296,7 +299,7 @@ void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
  * spent_s: seconds that the program has computed since the last run. The caller frees look->lanes. Error:
  * KILTER_ERR_MEMORY */
 kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
-/* Store the choice of the next run's number of tasks that the program was given. Call this before
+/* Store the farm's answer to a program that asked how many tasks its next run should have. Call this before
  * kl_master_begin(). */
 void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
 /* A forecast that the program itself makes for its coming runs, which goes to the record. */
@@ -307,8 +310,8 @@ typedef struct kl_expectation {
 } kl_expectation;
 /* Store the program's forecast of its coming runs. Call this before the first of these runs. */
 void kl_master_note_expectation(kl_master *master, const kl_expectation *expectation);
-/* The task that is most late: of the tasks that take far longer than is usual for their weight, the one that
- * has run longest. */
+/* A task is late if it takes far longer than tasks of its weight usually take. This is the late task that has
+ * run longest. */
 typedef struct kl_late {
     uint64_t task;
     uint32_t worker;
@@ -354,13 +357,14 @@ typedef struct kl_tuning {
     unsigned set; /* KL_TUNE_* bits of the points that get a new value; the other points keep their values */
     const kl_policy *policy;
     double factor; /* partition factor in (0, 1]; 0: the policy chooses the factor */
-    /* number of active workers in a run, which is limited to the number connected; 0: the farm chooses */
+    /* number of active workers in a run; if fewer workers are connected, all of them are active; 0: the farm
+     * chooses */
     uint32_t workers;
 } kl_tuning;
 
 /* Set the policy, the partition factor or the number of workers of a farm. The factor takes effect with the
- * next batch, the policy and the number of workers with the next run. Each change is then recorded as a
- * decision. KILTER_ERR_RANGE: the factor is outside [0, 1], and nothing is set. */
+ * next batch. The policy and the number of workers take effect with the next run. Each change is recorded as
+ * a decision. KILTER_ERR_RANGE: the factor is outside [0, 1], and nothing is set. */
 kilter_status kl_master_tune(kl_master *master, const kl_tuning *tuning, kilter_error *error);
 
 typedef enum kl_worker_doing {
@@ -387,7 +391,7 @@ typedef struct kl_host_state {
     uint32_t workers, idle, working, lost; /* numbers of workers on this host, as in kl_control_host */
 } kl_host_state;
 
-/* figures of the farm for a tool that adds workers to it */
+/* facts about the farm, for a tool that adds workers to the farm */
 typedef struct kl_growing_state {
     /* left_s: seconds until the run is done; task_s: mean seconds of its tasks; 0: not known */
     double left_s, task_s;
@@ -401,16 +405,17 @@ typedef struct kl_growing_state {
 typedef struct kl_farm_state {
     double at_s; /* seconds since the farm was opened */
     bool running;
-    /* run: number of the current run; tasks: number of its tasks; done: number of those that are done; if
-     * no run is in progress, these are of the last run */
+    /* about the current run, or about the last run if none is in progress. run: its number; tasks: number of
+     * its tasks; done: number of its tasks that are done */
     uint64_t run, tasks, done;
     double elapsed_s; /* seconds since the current run began; if it has ended, its length */
 
-    kl_linear message; /* m_o [s] and λ [s/byte] now */
+    kl_linear message; /* present cost of a message: m_o [s] for each message, and λ [s/byte] for each byte */
     double answer_s;   /* seconds that the master needs to answer a request for work */
-    /* measurements of the last run that ended, without speeds; workers = 0: no run has ended */
+    /* measurements of the last run that ended, without the workers' speeds; workers = 0: no run has ended */
     kl_iteration last;
-    /* the model's time T_t and performance index P_i for the last run's number of workers */
+    /* the model's forecast for the last run's number of workers. time_s: time of the run T_t; index:
+     * performance index P_i */
     double time_s, index;
     double efficiency;     /* the model's efficiency E for the last run's number of workers */
     double quality_bound;  /* a run with a value of `last.quality` above this counts as not balanced */
@@ -444,7 +449,7 @@ void kl_master_state(kl_master *master, kl_farm_state *state);
 void kl_master_note(kl_master *master, const kl_decision *decision);
 
 /* Release workers: each finishes its task, returns its other tasks and leaves. KILTER_ERR_RANGE: a named
- * worker does not exist, or no worker would stay and --all was not given. Then no worker leaves. */
+ * worker does not exist, or no worker would stay and --all was not given. In both cases, no worker leaves. */
 kilter_status kl_master_drain(kl_master *master, const kl_control_drain *drain,
                               char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
 
@@ -463,7 +468,8 @@ void kl_tuning_merge(kl_tuning *into, const kl_tuning *from);
 /* Passes results to the user's callback, in the order that the run asks for. */
 typedef struct kl_deliverer kl_deliverer;
 
-/* Make a deliverer. reducer: function that combines results, into run->results, in runs that combine them. */
+/* Make a deliverer. reducer: the function that combines results. In a run that combines its results,
+ * run->results gets the combination. */
 kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_deliverer **deliverer,
                                kilter_error *error);
 void kl_deliverer_free(kl_deliverer *deliverer);

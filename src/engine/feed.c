@@ -1,5 +1,5 @@
-/* Decide which of the workers that wait for tasks are dealt some now, and when to check again the workers
- * that the policy made wait. */
+/* Decide which of the workers that wait for tasks get some now. If the policy makes a worker wait, decide
+ * when to try that worker again. */
 #include <math.h>
 
 #include "engine/master_private.h"
@@ -47,8 +47,8 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* When all tasks have been dealt, deal tasks that may have killed their worker, and recall or copy tasks of
- * late workers; asked: true if a worker has just requested tasks. */
+/* When all tasks have been dealt, deal tasks that may have killed their worker. Also recall or copy tasks of
+ * late workers. asked: true if a worker has just requested tasks. */
 static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
     kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;
     bool first = m->feeding.empty_s == 0;
@@ -62,8 +62,8 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
     return status;
 }
 
-/* Deal to the member `asking`, which has just requested tasks; NULL: no member has. From time to time, also
- * deal to workers that the policy made wait. */
+/* Deal to the member `asking`, which has just requested tasks; NULL: no member has just done so. From time to
+ * time, also deal to workers that the policy made wait. */
 static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
     bool any_queued = m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
     m->feeding.empty_s = 0;
@@ -81,8 +81,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
 kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
     kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
-    /* check at once whether all tasks have been dealt now; if the workers with the last tasks have stopped,
-     * no further event may come */
+    /* check for late workers at once if all tasks have been dealt now; if the workers with the last tasks
+     * have stopped, no further event may come */
     return status == KILTER_OK && m->balance.bag.left == 0
                ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
                : status;

@@ -152,8 +152,8 @@ static bool add_sum(kl_reaper *reaper, void *sum, kilter_bytes more) {
     return aligned;
 }
 
-/* Add the segment to the value. If its tasks follow those of the last segment, append its results to that
- * segment. */
+/* Add the segment to the value. If the segment's tasks follow the tasks of the value's last segment, append
+ * the results to that last segment. */
 static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     uint64_t last = kl_load_u64(into->data + LAST_AT);
     kl_reader r = kl_reader_of(into->data + last, into->size - last);
@@ -172,8 +172,8 @@ static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     kl_set_u32(into, (size_t)last + BYTES_AT, (uint32_t)(bytes + s->results.size));
 }
 
-/* Add the measurements of a worker to the measurements of the same worker in `into`. false: `into` has none
- * of this worker. */
+/* Add the measurements of a worker to the measurements of the same worker in `into`. false: `into` has no
+ * measurements of this worker. */
 static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     kl_harvest h;
     kl_harvest_stat stat;

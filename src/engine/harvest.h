@@ -6,8 +6,8 @@
 #include "engine/engine.h"
 #include "measure/measure.h"
 
-/* Seconds that a peer measures at least. It times shorter tasks together, because other processes may take
- * its core for some milliseconds. */
+/* Shortest time in seconds that a peer measures. Tasks that take less are measured together, because other
+ * processes may take the peer's core for some milliseconds. */
 static const double KL_PEER_LEAST_S = 5e-3;
 
 typedef struct kl_harvest_stat { /* times of the tasks of one worker, including failed tasks */
@@ -35,8 +35,9 @@ typedef struct kl_reaper {
     kl_buffer scratch, aligned;
 } kl_reaper;
 
-/* Make the value of one task. task->results is a result that kl_wire_end_result() ended. In a run that
- * combines its results, a good result becomes the value's sum, and only a failed task becomes a segment. */
+/* Make the value of one task. task->results is one result, which kl_wire_end_result() has completed. In a run
+ * that combines its results, the result of a successful task becomes the value's sum, and a failed task
+ * becomes a segment. */
 void kl_harvest_task(kl_buffer *out, const kl_reaper *reaper, const kl_harvest_segment *task, double task_s);
 bool kl_harvest_add(void *reaper, kl_buffer *into, const void *value, size_t size);
 /* Return whether the bytes are a valid value, as peers send it. */

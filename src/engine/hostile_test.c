@@ -328,7 +328,7 @@ static void return_wrongly(scene *s, uint32_t variant) {
     case 6: /* return tasks with lo and hi exchanged */
         say_part(s, a->chunk, a->lo + 1, a->lo);
         break;
-    case 7: /* twice */
+    case 7: /* return a task twice */
         say_part(s, a->chunk, a->lo, a->lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;

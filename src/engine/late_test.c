@@ -131,8 +131,8 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     now.drop_s = f.master_actor.now_s + 0.1;
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
-    /* sum of three times: before the workers slow down, for the remaining work on two workers, and for two
-     * tasks of a slow worker */
+    /* 0.1 s until the workers slow down, 0.35 s for the remaining work on two workers, 0.2 s for two tasks of
+     * a slow worker */
     assert_true(elapsed_s < 0.1 + 0.35 + 0.2);
     stepped_close(&f);
 }

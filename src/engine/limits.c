@@ -1,7 +1,8 @@
-/* Limits on the time and memory of a task. A task that exceeds one fails. It cannot be interrupted, so its
- * process is ended and replaced. */
-/* A worker's HEARTBEAT tells the master which task it does, the time of this task, and the memory of the
- * process. If a limit is exceeded, the master sends RENEW, and kills the process if it is local. */
+/* Limits on the time and memory of a task. A task that exceeds a limit fails. A task cannot be interrupted,
+ * so the worker process that does it is ended and replaced. */
+/* The message HEARTBEAT tells the master which task the worker does, for how long the task has run, and how
+ * much memory the process uses. If a limit is exceeded, the master sends RENEW, and kills the process if it
+ * is local. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,7 +77,7 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
 }
 
-/* Let a worker that asks to be replaced leave, and start a new worker for it. */
+/* A worker asks to be replaced. Let it leave, and start a new worker. */
 kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *message,
                                    kilter_error *error) {
     char text[120];

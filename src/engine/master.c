@@ -4,7 +4,7 @@
 
 #include "engine/master_private.h"
 
-/* for this many seconds, a master that closes waits for new members while other members keep sending */
+/* a master that closes waits at most this many seconds for new members while other members keep sending */
 static const double NEWLY_COME_S = 0.1;
 
 kl_delivery_list kl_master_take(kl_master *m) {
@@ -139,8 +139,8 @@ double kl_master_due_s(const kl_master *m) {
     return fmin(fmin(work_due_s(m), kl_run_peers_due_s(m)), silent_due_s(m));
 }
 
-/* Record the CPU time of an answer in which one chunk was dealt. left: number of tasks that were not dealt
- * yet before it. */
+/* Record the time for which the master worked on an answer that dealt one chunk; left: number of tasks that
+ * were not dealt before this answer. */
 static void note_answer(kl_master *m, double busy_s, double waited_s, uint64_t left) {
     kl_balance_answer_cost(&m->balance, busy_s);
     if (m->options.clock.busy_s && m->balance.bag.left + 1 == left)
@@ -157,7 +157,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     double waited_s = kl_now_s(&m->options.clock) - polled_s;
     if (!m->options.clock.busy_s)
-        /* begin here, because the measured time must not include the wait for the event */
+        /* measure from here on, because the measured time must not include the wait for the event */
         began_s = kl_now_s(&m->options.clock);
     m->use.messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)

@@ -58,7 +58,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
     m->members.gone++;
-    /* this worker's CPU time will not be reported any more, so the use of the run is unknown */
+    /* this worker will no longer report its CPU time, so the CPU time of the whole run is unknown */
     m->use.known = false;
     one->hungry = one->held = false;
     m->feeding.all = true;
@@ -103,7 +103,8 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    /* store only losses of workers, because the loss of an unknown peer does not explain why a run ends */
+    /* keep the text about the last lost worker, because the loss of an unknown peer does not explain why a
+     * run ends */
     char last_loss[sizeof m->members.last_loss];
     memcpy(last_loss, m->members.last_loss, sizeof last_loss);
     for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
@@ -230,7 +231,8 @@ static kilter_status start_working(kl_master *m, member *one, kilter_error *erro
     kl_balance_present(&m->balance, one->worker, true);
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
-    /* a worker that does not measure the link works at once, and its first chunk shows its speed */
+    /* a worker that does not measure the link works at once; the time of its first chunk shows the worker's
+     * speed */
     bool fixed = m->staff.by_hand || m->run.number == 0 || m->staff.team.tried_from > 0;
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)

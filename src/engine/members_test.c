@@ -125,8 +125,8 @@ static void answer_probes(scene *s, kl_peer peer) {
         answer_probe(s);
 }
 
-/* Report the first `tasks` tasks of the peer's oldest chunk as done. Each task takes 1 ms. The first
- * already_s seconds of this time have passed before. The message travels for way_s seconds. */
+/* Report the first `tasks` tasks of the peer's oldest chunk as done. Each task takes 1 ms. The clock has
+ * already advanced by already_s of these seconds before this call. The message travels for way_s seconds. */
 static void report_slowly(scene *s, kl_peer peer, uint64_t tasks, bool more, double already_s, double way_s) {
     kl_chunk chunk = kl_master_find(s->master, peer)->chunks[0];
     kl_segment segment = {.chunk = chunk.id, .lo = chunk.at, .count = tasks};

@@ -1,16 +1,16 @@
-/* Decide from earlier runs whether the master or the workers organise a run. */
+/* Decide by the measurements of earlier runs whether the master or the workers organise a run. */
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* A peer sends its own results together with those of the peers below it in the tree, PEERS_IN_REPORT in
- * all. A message has at most 1 GiB. The limit PEER_BYTES leaves room for messages of four times the mean
- * size. */
+/* In one message, a peer sends its own results and those of the peers below it in the tree. These are the
+ * results of at most PEERS_IN_REPORT peers. A message has at most 1 GiB. The limit PEER_BYTES leaves room for
+ * messages of four times the mean size. */
 static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
-/* Return whether the results of PEERS_IN_REPORT equal parts of the run are too large for one message;
- * result_bytes = 0: the size of a result is not known. */
+/* Each worker does an equal part of the run. Return whether the results of PEERS_IN_REPORT parts are too
+ * large for one message. result_bytes = 0: the size of a result is not known. */
 static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
     double workers = fmax(1, m->members.ready - m->members.resting);
     double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / workers);
@@ -85,8 +85,8 @@ void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     o->lost_s = 0;
 }
 
-/* Take the last run, which the master organised, into the mean. The farm's first run is slower than later
- * ones, so it is left out of the mean as soon as there is a second run. */
+/* Add the last run, which the master organised, to the mean. The farm's first run is slower than later runs.
+ * The mean leaves it out as soon as there is a second run. */
 static void note_master(kl_master *m) {
     kl_organising *o = &m->organising;
     o->by_master = kl_master_iteration(m);

@@ -12,8 +12,8 @@ void kl_master_spent(kl_master *m, double seconds) {
         kl_line_add(&m->planning.alone, (double)m->run.summary.tasks, seconds);
 }
 
-/* Learn how much longer the last run took than the model forecasts for its number of tasks. Do this only
- * once after each run. */
+/* Compare the time of the last run with the model's forecast for the same number of tasks, and update lost_s
+ * by the difference. Do this only once after each run. */
 static void learn_lost(kl_master *m, const kl_grain_look *look) {
     kl_grain_question same = {.least = look->tasks, .most = look->tasks};
     kl_grain_plan plan;

@@ -4,7 +4,7 @@
 
 #include "engine/master_private.h"
 
-/* Record those of `tasks` that failed. `reader` reads the results of all of them. */
+/* Record the tasks among `tasks` that failed. `reader` reads the results of all `tasks`. */
 static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader, bool final) {
     for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
         bool failed;
@@ -33,7 +33,7 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
 
 /* --- results --- */
 
-/* Return whether the segment of results fits to the chunk: it must begin with task `at`. */
+/* Return whether the segment contains results of this chunk, and begins with task `at`. */
 static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s) {
     return s->chunk == chunk->id && s->lo == at && s->count <= chunk->hi - at &&
            s->last == (at + s->count == chunk->hi);
@@ -86,8 +86,9 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* Return the first part of these tasks that can be handled at once; none of these tasks was done before. The
- * part is either one failed task that must be tried again (*again), or all tasks before such a task. */
+/* None of these tasks was done before. Return the first part of them that can be handled together. This part
+ * is either one failed task that must be tried again (*again becomes true), or all tasks before such a
+ * task. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;

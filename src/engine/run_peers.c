@@ -15,8 +15,8 @@ static bool takes_part(const member *one) {
     return one->stage == WORKING && !one->resting;
 }
 
-/* Send a message to a worker. It is no error if the worker has left, because the event that it has left
- * comes next. */
+/* Send a message to a worker. It is no error if the worker has left, because the transport reports this with
+ * its next event. */
 static kilter_status send(kl_master *m, kl_peer peer, const kl_buffer *message, kilter_error *error) {
     kilter_status status = kl_send(m->transport, peer, message, error);
     return status == KILTER_ERR_PEER ? KILTER_OK : status;
@@ -60,8 +60,8 @@ static uint64_t read_failures(const member *as, kl_master *m, uint64_t task, kl_
     return 1;
 }
 
-/* Store an error: the run cannot continue, because its results would be wrong. The master's turn then ends
- * the run with this error. */
+/* Store the error that the run's results would be wrong. The master's turn then ends the run with this
+ * error. */
 static kilter_status misfit(kl_master *m) {
     if (m->peers.failure.status == KILTER_OK)
         kl_fail(&m->peers.failure, KILTER_ERR_PEER, "the results of peers do not fit their tasks");
@@ -99,8 +99,8 @@ static int by_worker(const void *a, const void *b) {
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-/* Find a peer of the run by the number of its worker. The peers of the beginning are in order of these
- * numbers; peers that joined later come after them. */
+/* Find a peer of the run by the number of its worker. The list begins with the peers of the run's beginning,
+ * in order of these numbers. Peers that joined later come after them. */
 static const kl_run_peer *peer_of_worker(const kl_run_peers *p, uint32_t worker) {
     kl_run_peer key = {.worker = worker};
     const kl_run_peer *found =
@@ -116,8 +116,8 @@ static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
         kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
 }
 
-/* Take over the combination of the good results that came with a peer's report; failed: number of failed
- * tasks in this report, which are already counted. */
+/* A peer's report came with a combination of the results of its successful tasks. Take over this combination.
+ * failed: the failed tasks in the report, which are already counted. */
 static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_bytes sum,
                               const kl_ranges *failed, kilter_error *error) {
     kl_ranges tasks = {0}, good = {0};
@@ -143,8 +143,7 @@ static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_byte
     return status;
 }
 
-/* Take the results that came with the action, for its a->task tasks. From now on, these tasks count as done.
- */
+/* Take the results of a->task tasks, which came with the action. From now on, these tasks count as done. */
 static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kl_harvest h;
@@ -248,9 +247,9 @@ static bool may_deal(const kl_master *m) {
     return p->root && p->failure.status == KILTER_OK && m->run.done < m->run.summary.tasks;
 }
 
-/* Return whether too many peers died, so that the master should deal the remaining tasks. One task may kill
- * its workers, or workers may be unable to reach each other. The master finds such a task by counting its
- * attempts. */
+/* Return whether the master should deal the remaining tasks, because too many peers died. Perhaps workers
+ * cannot reach each other, or one task kills its workers. A master that deals tasks finds such a task by
+ * counting its attempts. */
 static bool too_many_deaths(const kl_master *m) {
     const kl_run_peers *p = &m->peers;
     return may_deal(m) && p->deaths > m->options.attempts + p->count / 10;
@@ -307,7 +306,7 @@ static kl_run_peer *add_peer(kl_run_peers *p) {
     return &list[p->count++];
 }
 
-/* Collect the tasks that are done in `done`, and the others in `rest`. false: memory ran out. */
+/* Put the tasks that are done into `done`, and the other tasks into `rest`. false: memory ran out. */
 static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
     bool ok = true;
     for (kl_span all = {0, m->run.summary.tasks}; all.lo < all.hi && ok;) {
@@ -451,8 +450,8 @@ static const char *why_not(const member *one) {
                                                      : "the worker has no address for other workers";
 }
 
-/* Handle that other workers cannot reach this one. If the user asked for peers, the run ends with an error.
- * Otherwise the master deals the run. */
+/* Other workers cannot reach the worker `one`. If the user asked for peers, end the run with an error.
+ * Otherwise the master deals the run's tasks. */
 static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     if (m->options.organise == KL_ORGANISE_PEERS) {

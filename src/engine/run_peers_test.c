@@ -33,7 +33,7 @@ typedef struct world {
     /* true: after the first kill, workers are killed when they answer the count of surviving peers
      * (census) */
     bool census;
-    uint64_t odds; /* of the messages of this kind, one in `odds` kills its sender */
+    uint64_t odds; /* one in `odds` messages of this kind kills its sender */
     uint32_t killed;
     bool fails; /* true: every 100th task fails */
 } world;
@@ -83,8 +83,8 @@ static void sum(void *into, const void *value, size_t bytes, void *user) {
  * on reports. */
 enum { ASK = 1, GIFT = 4, GOT = 5, COPIED = 8, HURRY = 12, LATE = 13, SAVE = 15, CALL = 16, REPORT = 17 };
 
-/* Return whether this message may kill its sender. In the message, the number of the last census that the
- * sender knows follows the kind. */
+/* Return whether this message may kill its sender. In a message, the kind is followed by the number of the
+ * last census that the sender knows. */
 static bool may_kill(const world *w, const uint8_t *note) {
     if (w->census && w->killed > 0)
         return note[0] == REPORT && (note[1] > 0 || note[2] > 0);
@@ -108,8 +108,7 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             /* a number of attempts that is so high that the master never takes over because
-                              * of deaths */
+                             /* enough attempts that the master never takes over because of deaths */
                              .attempts = 1000,
                              .attended = seed % 2,
                              .room = MOST_WORKERS,
@@ -322,7 +321,7 @@ static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
     }
 }
 
-/* Do a task. Task 77 kills every worker that begins it. So the master must take over, and the task must
+/* Do a task. Task 77 kills every worker that begins it. The master must then take over, and the task must
  * fail. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index == 77) {

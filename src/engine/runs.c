@@ -13,8 +13,8 @@ static bool speeds_are_known(const kl_snapshot *s) {
     return true;
 }
 
-/* Return a forecast of the time that the run would have taken with an equal split. There is none if some
- * tasks were not done, because the measured time is only that of the done tasks. */
+/* Return a forecast of the time that the run would have taken with an equal split. There is no forecast if a
+ * worker's speed is unknown, or if some tasks were not done. */
 static kl_interval equal_split(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     double time_s = m->run.done == m->run.summary.tasks && speeds_are_known(&m->balance.snapshot)

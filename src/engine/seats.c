@@ -33,7 +33,7 @@ static int faster_first(const void *a, const void *b) {
 }
 
 /* List all workers that could work, the fastest first. Return their number. A worker of unknown speed counts
- * as having the mean speed of the others. */
+ * as if it had the mean speed of the other workers. */
 static uint32_t rank(kl_master *m, candidate *list) {
     uint32_t count = 0, known = 0;
     double sum = 0;

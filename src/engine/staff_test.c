@@ -133,7 +133,7 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
         assert_true(turns < 100000);
     }
     check_end(&s, status, &error);
-    /* the run took less time than an actor waits for a message that never comes */
+    /* the run must end soon: nothing may wait long for a message that never comes */
     assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1));
     kl_deliverer_free(deliverer);
     kl_transport_close(s.mute);

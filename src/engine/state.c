@@ -10,8 +10,8 @@ void kl_master_note_iteration(kl_master *m) {
         return;
     double speed = it.workers;
     state->last = it;
-    /* leave the speeds out, because their memory belongs to the load balance and is only valid until the
-     * next run */
+    /* leave the workers' speeds out, because their memory belongs to the load balance and is valid only until
+     * the next run */
     state->last.speeds = (kl_speeds){0};
     state->time_s = kl_model_time_with_s(&it.model, it.workers, speed) + it.way_s;
     state->index = kl_model_index_with(&it.model, it.workers, speed);

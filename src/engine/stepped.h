@@ -1,10 +1,11 @@
-/* A whole farm in one thread under a simulated clock, for tests. The real master and workers have turns over
- * a stepped inproc hub. The same seed gives exactly the same run. */
+/* A whole farm in one thread under a simulated clock, for tests. The real master and workers take turns.
+ * Their messages go through a hub in this process, which delays each message by simulated time. The same seed
+ * gives exactly the same run. */
 /* Every actor (master or worker) has its own time. The actor whose next event comes first has the next turn.
- * Later actions of other actors cannot affect it, because messages take time. */
-/* Only a task moves its worker's time ahead of other actors. The worker then checks for messages before
- * others have sent them, and gets them only at its next check. In an attended farm, the other actors catch up
- * before each check, also during a long task. */
+ * Later actions of other actors cannot affect this turn, because messages take time. */
+/* Only a task moves its worker's time ahead of the other actors' times. When the worker checks for messages
+ * after the task, other actors may not have sent theirs yet. The worker gets these messages at its next
+ * check. In an attended farm, the other actors catch up before each check, also during a long task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -56,7 +57,7 @@ typedef struct stepped_farm {
     uint32_t seats;
     uint32_t room; /* number of workers that can still join after the farm is opened */
     bool attended; /* true: workers check for messages also during a task */
-    /* its `self` is `user` */
+    /* called when a worker is lost, as kl_master_options.lost; its argument `self` is the member `user` */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
     /* a member that has sent no greeting after this many seconds is sent away; 0: never */
     double greeting_s;
@@ -136,7 +137,7 @@ static double actor_now_s(void *self) {
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
     for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
-        /* in most cases, the first index that is tried is that of the actor */
+        /* in most cases, the first index tried is the index of the actor */
         uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count);
         if (f->workers[at].endpoint == endpoint)
             return f->workers[at].now_s;
@@ -151,8 +152,8 @@ static int stepped_start(const kilter_worker *worker, void **state) {
 
 static const double STEPPED_LOOK_S = 10e-3; /* seconds between two checks for messages during a task */
 
-/* Let a task take the time that work of work_s seconds at speed 1 takes. Work functions must call this,
- * because simulated time passes only here. */
+/* Let the worker's time advance by the time of a task that takes work_s seconds at speed 1. Work functions
+ * must call this, because simulated time passes only here. */
 static inline void stepped_spend(void *state, double work_s) {
     stepped_actor *actor = state;
     double left_s = work_s / actor->speed;
@@ -325,7 +326,7 @@ static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const k
     return kl_master_grow(f->master, count, inputs, weights, (kl_spans){0}, error);
 }
 
-/* As kilter_farm_run(). */
+/* Do a run, as kilter_farm_run() does. */
 static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer;
     kilter_status status = kl_deliverer_new(run, f->reducer, &deliverer, error);

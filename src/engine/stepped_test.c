@@ -131,8 +131,8 @@ static int spend_one(const kilter_task *task, kilter_result *result, void *state
 enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
 
 /* Do runs in which speeds change by up to a tenth. Return how many tasks changed their worker, in all runs
- * together. Then let a worker die. *then: number of tasks of the other workers that change their worker in
- * the next run. */
+ * together. Then let a worker die, and do one more run. *then: number of tasks that changed their worker in
+ * this run, without tasks of the dead worker. */
 static int moved_by(const char *policy, uint64_t series, int *then) {
     stepped_farm f = {0};
     int moved = 0;
@@ -297,8 +297,8 @@ static int work_on_input(const kilter_task *task, kilter_result *result, void *s
     return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
 }
 
-/* Give the last task nearly all the weight. A part of the weight then contains nearly all tasks, and their
- * inputs do not fit into one message. */
+/* Give the last task nearly all the weight. A chunk with a small part of the total weight could then have
+ * nearly all tasks, whose inputs do not fit into one message. */
 static void inputs_fit_their_message_whatever_the_weights(void **state) {
     (void)state;
     enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
@@ -456,7 +456,8 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        /* attended, because a message that waits for the end of a task would seem slow */
+        /* let workers check for messages during tasks, because a message that waits for the end of a task
+         * would seem slow */
         stepped_farm f = {.attended = true};
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);

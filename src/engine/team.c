@@ -6,7 +6,8 @@
 
 /* --- releasing resting workers --- */
 
-/* Release the resting workers. The user wants workers to leave the farm when they are not needed. */
+/* Release the resting workers. The farm does this only if the user wants workers to leave when they are not
+ * needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++)
         if (m->members.list[i].resting)
@@ -60,7 +61,7 @@ kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error
     if (tuning->set & KL_TUNE_WORKERS)
         m->staff.pending.workers = tuning->workers;
     m->staff.pending.set |= tuning->set & (KL_TUNE_POLICY | KL_TUNE_WORKERS);
-    /* the factor is for the next run's policy, if a new policy is set, too */
+    /* if a new policy waits for the next run, the factor is meant for that policy, so it waits, too */
     if (factor && m->staff.pending.set & KL_TUNE_POLICY) {
         m->staff.pending.factor = tuning->factor;
         m->staff.pending.set |= KL_TUNE_FACTOR;
@@ -99,8 +100,8 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Return n·T² for one task with the best number n of workers. It is a number that the plan recommends or
- * considers, or the present number. */
+/* Return the index n·T² of the best number n of workers, where T is the time of a run divided by its number
+ * of tasks. The best number is one that the plan recommends or considers, or the present number. */
 static double best_index(const kl_iteration *it, const kl_team_plan *plan) {
     bool other = plan->verdict >= KL_TEAM_CHANGED || (plan->verdict == KL_TEAM_REFUSED && plan->seen > 0);
     double n = other ? plan->considered : it->workers;
@@ -135,7 +136,7 @@ static bool choose(kl_master *m) {
     return true;
 }
 
-/* Record how many workers a later farm should use. The number was found in several runs or checks, or is a
+/* Record how many workers a later farm should use. This number was found in several runs or checks, or it is
  * forecast from a single run. */
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown || m->peers.on)

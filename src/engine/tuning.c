@@ -1,5 +1,5 @@
-/* Conversions between a farm and `kilter tune`: from the farm's state to the values that the tool shows, and
- * from the tool's settings to tuning points. */
+/* Conversions between a farm and `kilter tune`. The farm's state becomes the values that the tool shows. The
+ * tool's settings become tuning points of the farm. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -19,7 +19,8 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-/* greatest number of failed tasks that are recorded in a run; more would not help a reader */
+/* greatest number of failed tasks that are recorded in a run; a reader of the record would not look at
+ * more */
 enum { FAILURES_RECORDED = 10000 };
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
@@ -28,7 +29,7 @@ void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_
         return;
     row.run = m->run.number;
     row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
-    row.attempt += !row.lost; /* the number of losses already contains this one */
+    row.attempt += !row.lost; /* if the task was lost, the number of losses already contains this loss */
     row.worker = one->number;
     row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
     row.code = row.signal = UINT64_MAX;
@@ -201,8 +202,8 @@ static void record_losses(kl_master *m, const member *one, kl_span blamed, bool 
     }
 }
 
-/* Take back from the worker `one` the unfinished tasks of the span. The first *blamed of them may have
- * killed the worker. Deal all of them again, except for tasks that another worker has, too. */
+/* Take back from the worker `one` the unfinished tasks of the span. The first *blamed of these tasks may have
+ * killed the worker. Deal the tasks again, except for tasks that another worker has, too. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
                                uint64_t *blamed, kilter_error *error) {
     kilter_status status = KILTER_OK;

@@ -1,4 +1,4 @@
-/* The CPU time that a run costs: that of the farm, of the program's callbacks, and of the workers on the
+/* The CPU time that a run costs: CPU time of the farm, of the program's callbacks, and of the workers on the
  * master's host. */
 #include <math.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static double gained(double now_s, double before_s) {
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    /* add the growth of the totals, because the worker has reported them before */
+    /* the worker reports totals, so add the growth since its last report */
     if (m->run.running && one->cpu_s > 0) {
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
@@ -65,7 +65,7 @@ kl_use kl_master_use_so_far(const kl_master *m) {
 
 void kl_master_record_use(kl_master *m) {
     const kl_use *u = &m->use.last;
-    /* the use is unknown in a run of peers, because they do not report their CPU time */
+    /* in a run of peers the costs are unknown, because peers do not report their CPU time */
     if (!(u->farm_s > 0) || m->peers.on)
         return;
     kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);

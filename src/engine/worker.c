@@ -7,7 +7,7 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two checks of the clock while there is no master, because the worker waits only for a
+/* seconds between two checks of the clock while the worker waits for a master, because it waits only for a
  * limited time */
 static const double LOOK_S = 0.1;
 
@@ -322,9 +322,9 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* Return whether the worker should send its results now: it should if its queue is empty. But if the next
- * chunk has arrived, and a request must follow it at once, results and request are sent together one message
- * later. */
+/* Return whether the worker should send a message with its results now. It should if its queue is empty, or
+ * was empty until the next chunk arrived. But if it must request another chunk at once, the results wait for
+ * the message with this request. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));

@@ -1,8 +1,8 @@
 /* Handle the worker's messages during a long task, in a second thread. */
 #include "engine/worker_private.h"
 
-/* A worker that uses more than this part of the memory limit is replaced after its task. So memory that a
- * worker loses slowly does not make a task fail. */
+/* A worker that uses more than this part of the memory limit is replaced after its task. A worker that loses
+ * memory slowly is then replaced before one of its tasks exceeds the limit and fails. */
 static const double NEARLY_ALL = 0.9;
 /* seconds for which a task whose result no longer counts may continue; a master waits as long for its local
  * workers */
@@ -14,8 +14,8 @@ void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->share.tasks_s = 0;
 }
 
-/* Return whether the worker still does the same task as in the last call. If not, store which task it does
- * now. */
+/* Return whether the worker still does the same task as in the last call. If it does another task now, store
+ * which task this is. */
 static bool is_still_at_it(kl_worker *w, double now_s) {
     attended *a = &w->attended;
     if (a->seen && a->task == w->hand.done)
@@ -85,7 +85,7 @@ void kl_worker_attend(kl_worker *w) {
             kl_fail_in_task(&w->leaving, &failure, now_s);
     }
     if (w->leaving.failed != KILTER_OK) {
-        /* let the task end by itself, but only for some time, because its result no longer counts */
+        /* give the task some time to end by itself, but not for ever, because its result no longer counts */
         double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
         kilter_error why;
         if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&

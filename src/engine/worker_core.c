@@ -53,7 +53,8 @@ static double core_delay_s(const core_use *u) {
 }
 
 /* Note that a wait for messages begins. The delay at the end of a wait does not belong to tasks. This delay
- * is measured only at some waits, which are called watched, and is assumed to be the same at other waits. */
+ * is measured only at some waits, which are called watched. At other waits, the mean of the measured delays
+ * is assumed. */
 void kl_core_use_begin_wait(core_use *u, double now_s) {
     u->watches = now_s >= u->watch_due_s;
     if (u->watches)

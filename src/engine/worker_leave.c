@@ -8,7 +8,7 @@
 
 bool kl_is_renewal(const leaving *l) {
     const char *why = atomic_load(&l->why);
-    /* a reason to leave that came from outside counts more than a replacement */
+    /* no new worker replaces this one if it was also told to leave */
     return l->renewal && (!why || why == l->renewal);
 }
 

@@ -1,5 +1,5 @@
-/* Messages from a peer to other peers. The peer gets the others' addresses from the master; after that,
- * messages go directly. */
+/* Messages from a peer to other peers. The peer gets the addresses of other peers from the master. Its
+ * messages then go to these peers directly. */
 #include <stdlib.h>
 #include <string.h>
 

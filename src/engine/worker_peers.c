@@ -72,8 +72,8 @@ void kl_peering_stop(kl_worker *w, uint64_t before) {
     kl_mates_clear(&p->mates);
     kl_buffer_clear(&p->self);
     let_go_of_block(w);
-    for (queued **place = &w->queue.first;
-         *place;) /* keep the task that the worker does now, although its result will be dropped */
+    for (queued **place = &w->queue.first; *place;) /* keep the task that the worker does now, although the
+                                                       result of this task will be dropped */
         if ((*place)->is_peers && !(place == &w->queue.first && w->hand.at_work)) {
             w->queue.tasks--;
             kl_queue_remove(&w->queue, place);
@@ -200,8 +200,8 @@ static kilter_status step_once(kl_worker *w, const kl_node_event *event, bool *o
     return status;
 }
 
-/* Pass an event to the node, which is this worker's part in the run. Then pass to it the messages that it
- * has sent to itself, and carry out the actions that it wants. */
+/* Pass an event to the node, which is this worker's part in the run. Then pass the messages that the node
+ * sends to itself, and carry out the actions that the node wants. */
 static kilter_status step(kl_worker *w, const kl_node_event *event, kilter_error *error) {
     peering *p = w->peers;
     bool over = false;
@@ -312,7 +312,7 @@ static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *er
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
     if (from != w->master && (head->from == 0 || head->from == w->peers->run.number))
-        return KILTER_OK; /* ignore a sender that states a wrong number of its own */
+        return KILTER_OK; /* ignore a note whose sender states a wrong number for itself */
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
     kl_node_event hears = {.kind = KL_NODE_HEARS,
                            .peer = from == w->master ? 0 : head->from,

@@ -28,8 +28,8 @@ typedef struct queued {
 typedef struct queue {
     queued *first, **end;
     uint64_t tasks; /* number of tasks in the queue that are not done */
-    /* true: the queue was empty after the last task, so the time of the next task begins only with the task
-     */
+    /* true: the queue was empty for some time after the last task. The time of the next task then begins with
+     * that task, and not at the end of the last task. */
     bool rested;
 } queue;
 
@@ -48,25 +48,26 @@ typedef struct core_use {
     const kl_worker_options *options;
     void *driver;
     double cpu_s, due_s; /* cpu_s: CPU time at the last reading; due_s: time of the next reading */
-    /* seconds for which the worker was ready, in tasks or while sending, but other threads had its core
-     * (delay) */
+    /* total delay in seconds: time for which the worker was ready, in tasks or while sending, but other
+     * threads had its core */
     double delay_s;
     struct {                             /* values since the CPU time was last read */
         double core_run_s, core_delay_s; /* CPU time and delay of this thread at the last reading */
         double busy_s;                   /* seconds that the worker spent in tasks */
-        /* seconds of delay in total at the ends of waits at which it was measured (watched waits) */
+        /* total delay in seconds at the ends of watched waits. A wait for messages is watched if the delay at
+         * its end is measured. */
         double waits_delay_s;
-        uint32_t waits; /* number of waits at whose end the delay was not measured */
+        uint32_t waits; /* number of waits that were not watched */
     } since;
-    /* mean seconds of delay at the end of the last waits at which it was measured (watched waits) */
+    /* mean delay in seconds at the end of a watched wait, over the last watched waits */
     double wait_delay_s;
-    /* number of waits at which the delay was measured so far, at most the number that the mean covers */
+    /* number of watched waits so far, counted only up to the number that the mean covers */
     uint32_t watched;
-    /* time from which on the next wait is watched, which means that its delay is measured */
+    /* the first wait that begins after this time is watched */
     double watch_due_s;
-    /* total seconds of delay of this thread at the beginning of the present wait, if this wait is watched */
+    /* total delay in seconds of this thread when the present wait began, if this wait is watched */
     double before_s;
-    bool watches; /* true: the delay of the current wait is measured */
+    bool watches; /* true: the present wait is watched */
 } core_use;
 
 /* Make the data that measure a worker's CPU time. NULL: memory ran out. */
@@ -100,8 +101,8 @@ void kl_renew(leaving *l, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_fail_in_task(leaving *l, const kilter_error *why, double now_s);
 /* Return the error that occurred during a task; KILTER_OK: there was none. */
 kilter_status kl_task_failure(const leaving *l, kilter_error *error);
-/* Prepare for another master: keep whether and why the worker leaves, and forget the orders and errors of
- * the last master. */
+/* Prepare for another master: forget the orders and errors of the last master. If the worker is leaving, it
+ * still leaves for the same reason. */
 void kl_leaving_adopt(leaving *l);
 void kl_leaving_free(leaving *l);
 

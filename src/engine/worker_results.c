@@ -10,8 +10,8 @@
 
 #include "engine/worker_private.h"
 
-/* With each answer, the greatest recent answer time is reduced to the part ANSWER_MEMORY of itself. An
- * answer that takes longer than ANSWER_MOST_S counts as ANSWER_MOST_S. */
+/* The worker remembers the greatest recent answer time, and multiplies it by ANSWER_MEMORY at each answer. An
+ * answer time above ANSWER_MOST_S counts as ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
 /* relative difference that the speeds of two clocks may have; it is twenty times the usual 50 millionths */
 static const double CLOCKS_DIFFER = 1e-3;
@@ -70,8 +70,9 @@ void kl_end_segment(outbox *o) {
 
 /* --- requesting more chunks --- */
 
-/* Measure the round trip of a request and its chunk, if the worker had no work between them. The clocks of
- * two hosts run at different speeds, so the request must not have waited too long at the master. */
+/* Measure the round trip of a request and its chunk, if the worker had no work meanwhile. The time for which
+ * the request waited at the master is subtracted. This waiting time must not be too long, because the clocks
+ * of two hosts run at different speeds. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     double took_s = now_s - a->asked_at_s - head->held_s;
     if (!head->quiet || !a->asked || !a->idle || a->bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
@@ -80,8 +81,8 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* Store the time that an answer took. If other threads use the master's core, an answer may take some time
- * slices. The next request is then sent earlier by this time. */
+/* Store the time from a request to its chunk, so that the next request is sent early enough. If other threads
+ * use the master's core, an answer may take as long as some time slices. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
     /* an answer in another run does not count, because the program may have computed between the two runs */

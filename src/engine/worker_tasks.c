@@ -11,13 +11,14 @@
  * help. */
 static const double HIDES_NOTHING_S = 10e-6;
 
-/* A worker requests tasks this many times the greatest recent answer time before it needs them. */
+/* A worker requests its next tasks before it needs them: earlier by this multiple of the greatest recent
+ * answer time. */
 static const double ANSWERS_AHEAD = 1.5;
 
 /* --- tasks --- */
 
-/* Return whether the worker must request the next chunk now, because little work is left. If sending a
- * message takes longer than this work, the request goes with the last result instead. */
+/* Return whether the worker must request the next chunk now, because little work is left. If this work takes
+ * less time than sending a message, the request goes with the last result instead. */
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
@@ -34,7 +35,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     segment->count++;
     segment->busy_s += seconds;
     kl_stat_add(&segment->unit_s, seconds / h->weight, now_s);
-    /* the worker uses this mean only to decide when it requests tasks; the master keeps the statistics */
+    /* the worker uses this mean only to decide when to request tasks; the master keeps the statistics */
     h->task_s += (seconds - h->task_s) / (h->task_s > 0 ? 8 : 1);
     w->outbox.last_end_s = now_s;
     if (w->core)
@@ -80,13 +81,14 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    /* true: the result becomes the message and is not copied; results of a peer's tasks are never sent
-     * alone, because they do not go to the master */
+    /* true: the buffer of the result becomes the message, without a copy. Results of a peer's tasks do not go
+     * to the master, so they are never sent alone. */
     h->alone = w->outbox.out.size == 0 && !w->queue.first->is_peers;
     kl_buffer_clear(&h->making);
     if (h->alone) {
-        /* Begin the message that contains only the task's result. It uses memory that the master can read,
-         * if there is any. Otherwise it uses the larger of two buffers, so that only one buffer grows. */
+        /* Begin the message that contains only the task's result. Put the message into memory that the master
+         * can read, if there is such memory. Otherwise use the larger of two buffers, so that only one buffer
+         * grows. */
         kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
         if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
             swap_buffers(out, making);

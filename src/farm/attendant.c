@@ -1,8 +1,8 @@
-/* A thread that answers messages while its worker is in the user's function: see kl_worker_attend(). So no
- * peer waits for the end of a long task. The thread also receives SIGTERM for the worker. */
-/* At any time, only the worker's thread or this thread may use the worker (has the turn). Between two short
- * tasks, the turn changes by two atomic writes. The worker's thread sleeps on the mutex only while this
- * thread handles messages. */
+/* A thread that answers messages while the worker's own thread does a task: see kl_worker_attend(). Without
+ * it, senders would wait for the end of a long task. The thread also receives SIGTERM for the worker. */
+/* Only one of the two threads may use the worker at a time: the thread that has the turn. The worker's thread
+ * gives the turn away when a task begins, and takes it back afterwards. Each of these changes costs one
+ * atomic operation. The worker's thread sleeps on the mutex only while this thread handles messages. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 /* seconds between two checks for messages: BUSY_LOOK_S while a task runs, IDLE_LOOK_S while none runs */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
-/* the farm adds this number to the count of SIGTERMs to tell the attending thread to end */
+/* kl_attendant_stop() adds this number to the count of SIGTERMs, to tell the attending thread to end */
 static const uint64_t END = (uint64_t)1 << 32;
 
 enum { NOBODY, WORKER, ATTENDANT };
@@ -80,8 +80,8 @@ static void *attendant_main(void *arg) {
     bool busy = false;
     for (;;) {
         uint64_t calls = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
-        /* handle SIGTERM even if the thread must end, because the worker must not serve another master after
-         * it */
+        /* handle SIGTERM even if this thread must end, because a worker must not serve another master after
+         * SIGTERM */
         if (calls % END > 0)
             kl_worker_leave(a->worker, "the worker was told to terminate (SIGTERM)");
         if (calls >= END)

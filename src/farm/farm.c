@@ -1,11 +1,11 @@
 /* Runs of a farm, and the two threads of a master: the caller's thread and the service thread. If only one
- * thread may use the transport, the caller's thread does the work of both in turn. */
+ * thread may use the transport, there is no service thread, and the caller's thread does its work, too. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
-/* Check whether tasks can still be added to the run, after the callback has received all results so far. */
+/* The callback has received all results so far. Check whether it can still add tasks to the run. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -81,8 +81,7 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     if (f->run.ended && f->run.ended_s == 0)
         f->run.ended_s = kl_busy_s(&f->clock);
     bool ended = f->run.ended && !list->first;
-    /* show the state once more, because the master's last turn may have been before the last results were
-     * stored */
+    /* show the state once more, because the last results may have been stored after the master's last turn */
     if (ended && !f->service.threaded) {
         kl_master_unsafe(f->master, f->storing.tasks, false);
         kl_farm_show_state(f, true);

@@ -13,7 +13,7 @@ void kl_worker_introduce(void *self, kl_hello *hello);
 
 void kl_farm_tell(kilter_farm *farm, const kl_telling *telling);
 /* mine = true: remove the progress line from the terminal, so that the caller can print. mine = false: show
- * it again. */
+ * the line again. */
 void kl_farm_take_screen(kilter_farm *farm, bool mine);
 
 /* --- options --- */

@@ -175,15 +175,15 @@ static void forecasts_are_in_the_record(void **state) {
     assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
     assert_int_equal(decision_of(report, "grain")->decisions, RUNS);
     assert_int_equal(decision_of(report, "grain")->forecasts, RUNS);
-    /* one assignment less than runs: in the first run no speed is known, so no shares are assigned */
+    /* at least one run has no assignment: in the first run no speed is known, so no shares are assigned */
     assert_in_range(decision_of(report, "assign")->decisions, 1, RUNS - 1);
     assert_int_equal(decision_of(report, "assign")->forecasts, decision_of(report, "assign")->decisions);
     kl_report_free(report);
     unlink(path);
 }
 
-/* Store a forecast for three runs and one for two runs. Each must be in the record before the last of its
- * runs ends. A forecast that was replaced by another must not be recorded. */
+/* Store a forecast for three runs, and then a forecast for two runs. Each forecast must be in the record
+ * before the last of its runs ends. A forecast that was replaced by another must not be recorded. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

@@ -58,8 +58,8 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     }
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
-    /* a worker's state counts the worker's tasks over all runs, so the greatest count exceeds the worker's
-     * part of one run */
+    /* a worker's state counts the tasks that the worker did in all runs; the greatest count must therefore be
+     * larger than one worker's part of a run */
     bool kept = t.of_workers >= TASKS;
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);

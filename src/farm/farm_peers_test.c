@@ -170,8 +170,8 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Run one schedule of kills, which follows from the seed. With an even seed each result is checked, with an
- * odd seed an exact sum. */
+/* Run one schedule of kills, which follows from the seed. With an even seed, each result is checked. With an
+ * odd seed, the exact sum of the results is checked. */
 static void run_schedule(uint64_t seed, double expected) {
     uint64_t draws = kl_mix64(seed);
     new_plan();
@@ -258,8 +258,8 @@ static double slow_clock_s(void *self) {
     return 1e-3 * kl_monotonic_s();
 }
 
-/* Be a worker with a clock that is a thousand times too slow. It reports a rate that is a thousand times too
- * high. */
+/* Act as a worker whose clock is a thousand times too slow. This worker reports a rate that is a thousand
+ * times too high. */
 static void lie(const kl_key *key) {
     kl_transport *transport;
     kl_worker *worker;
@@ -492,8 +492,8 @@ typedef struct total {
     double rough;
 } total;
 
-/* sum: the sum of the results of all masters; after: its second part after each value that was combined with
- * it */
+/* sum: combination of all values so far; after[i]: second part of `sum` after value number i was combined
+ * with it */
 typedef struct totals {
     total sum;
     uint32_t combined, dies_at; /* dies_at: number of values after which the master is killed; 0: never */

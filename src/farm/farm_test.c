@@ -220,8 +220,8 @@ static int count_only(const kilter_task *task, kilter_result *result, void *stat
     return 0;
 }
 
-/* In the callback of the first result, wait until every task is done. So workers must get answers during the
- * callback. */
+/* In the callback of the first result, wait until every task is done. All tasks can be done only if workers
+ * get answers during the callback. */
 static void wait_for_all(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     busy_master *m = user;
@@ -399,8 +399,8 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            /* a fatal task may not have begun, if the other fatal task of the same chunk had killed the
-             * worker before */
+            /* an attempt may have ended before this fatal task began, because the other fatal task of the
+             * same chunk killed the worker */
             uint64_t begun = counts->done;
             assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
@@ -599,7 +599,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    /* checking this number of inputs takes so long that a cancellation can come during the check */
+    /* enough inputs that a cancellation can come while kilter_farm_run() checks them */
     enum { INPUTS = 300000 };
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
@@ -611,7 +611,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     kilter_farm_close(c.farm, NULL);
 }
 
-/* Be a program whose first run is ended by a signal, and that then tries another run. */
+/* Act as a program whose first run is ended by a signal. The program then tries another run. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
     options.work = short_nap;

@@ -2,8 +2,8 @@
  *
  *   the caller's thread     callback ── kilter_farm_add() ── to_add ──▶ service thread ── added
  *
- * The run ends when the callback has received all possible results. Only the caller's thread can know when
- * that is. */
+ * The run ends when the callback has received the results of all tasks and has added no more. Only the
+ * caller's thread can know this. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,8 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* Return whether the input is in the same memory as the previous input, so that both need only one copy. */
+/* Return whether the input is in the same memory as the previous input, so that one copy is enough for
+ * both. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }

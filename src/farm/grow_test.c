@@ -214,8 +214,8 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     }
 }
 
-/* Add 8 tasks after every 8 results, until the run has 80 tasks. The policy `ect` must assign each
- * addition as it comes. */
+/* Add 8 tasks after every 8 results, until the run has 80 tasks. The policy `ect` must assign the tasks of
+ * each addition when they are added. */
 static void count_rounds(const kilter_outcome *o, void *user) {
     grove *g = user;
     (void)o;
@@ -435,8 +435,8 @@ typedef struct repeat {
     kilter_farm *farm;
     kilter_status status;
     int right;
-    /* one_copy: true if the first two inputs share one copy; own_copy: true if the third input, equal bytes
-     * at another address, has a copy of its own */
+    /* the third input has the same bytes as the first two, but at another address. one_copy: true if the
+     * first two inputs share one copy; own_copy: true if the third input has its own copy */
     bool one_copy, own_copy;
 } repeat;
 

@@ -108,7 +108,8 @@ void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
         snprintf(text, size, "; use --resume FILE to keep results");
         return;
     }
-    /* under `kilter run`, the user must repeat that command, and not the program's own words */
+    /* under `kilter run`, do not name the program's own command line, because the user must repeat the
+     * `kilter run` command */
     char *command = getenv("KILTER_RUN") ? NULL : kl_own_words(0);
     if (command && strlen(command) < COMMAND_BYTES)
         snprintf(text, size, "; the results so far are kept; to continue, repeat the command: %s", command);

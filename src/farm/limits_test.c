@@ -204,7 +204,7 @@ static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
         assert_string_equal(s.why, "the task exceeded its time limit of 2 s");
-        /* the task may have begun more than once, because idle workers may run copies of it */
+        /* the task may have begun more than once, because idle workers may run copies of the task */
         uint32_t begun = s.counts->begun[VICTIM];
         assert_true(begun >= 1 && begun <= (i < 2 ? 1 : 1 + KL_RESCUE_COPIES));
         close_scene(&s);
@@ -345,7 +345,7 @@ static void a_worker_does_so_many_tasks_and_then_another_one_comes(void **state)
 }
 
 /* Replace each worker after every task. No replaced worker may count as lost, and no task may have more
- * attempts because of it. */
+ * attempts because its worker was replaced. */
 static void renewals_cost_no_attempts(void **state) {
     (void)state;
     scene s;
@@ -393,7 +393,7 @@ static pid_t start_worker(const char *endpoint) {
     return pid;
 }
 
-/* The address at which a master listens, which is a file in a folder of its own. */
+/* The address at which a master listens. It is a file in a folder that holds nothing else. */
 typedef struct place {
     char *folder, endpoint[128];
 } place;

@@ -36,7 +36,7 @@ static int local_worker_process(void *arg, uint32_t number) {
     }
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = kl_farm_join(&f->settings, f->local.socket, binding, &error);
-    /* print only errors that the master cannot know; it has reported the others */
+    /* print only errors that the master cannot know; the master has reported the other errors */
     if (status != KILTER_ENDED && status != KILTER_ERR_PEER && status != KILTER_ERR_TASK)
         return kilter_exit(f->settings.name, &error);
     return status == KILTER_ENDED ? 0 : 1;
@@ -134,8 +134,8 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
-/* Tell the master how many workers are being started or will be, because a run waits for them. A lost worker
- * does not count while its process lives, because it may reconnect. */
+/* Tell the master how many workers are being started or will be started, because a run waits for these. A
+ * lost worker does not count while its process lives, because it may reconnect. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
     /* if none of the processes lives, the supervisor itself may have ended */
@@ -156,7 +156,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    /* read the supervisor's messages, because the one about this process may not have been read yet */
+    /* read the supervisor's messages, because the message about this process may not have been read yet */
     if (!local)
         read_news(f);
     local = local ? local : find_local(f, pid);
@@ -262,8 +262,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
-        /* wake up from time to time: a worker that cannot start reports this, but a process may also end
-         * without a report */
+        /* wake up from time to time, because a process may end without a report that it cannot start */
         if ((status = kl_master_turn(f->master, f->local.supervisor ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }

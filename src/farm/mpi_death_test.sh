@@ -1,15 +1,15 @@
 #!/bin/bash
 # Kill ranks of a farm at random moments. Every task must be counted once, and no rank may hang.
 # usage: mpi_death_test.sh MPIEXEC PROGRAM WHEN [RUNS [SEED]]
-# PROGRAM is the path of farm_death_mpi_test, and WHEN the moment of the kills that it gets. The variables RANKS_LEAST and
+# PROGRAM is the path of farm_death_mpi_test. WHEN says at which moment it kills ranks. The variables RANKS_LEAST and
 # RANKS_MOST limit the number of ranks (default: 3 to 5). With more than 5 ranks, up to 4 of them are killed. Every fifth run
 # kills all workers. A series of runs may take LIMIT_S seconds.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
 least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
-[ "$when" != series ] || limit=${LIMIT_S:-300} # a series has ten runs, and the machine may be busy
+[ "$when" != series ] || limit=${LIMIT_S:-300} # a series has ten runs, and a busy machine needs more time for them
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-[ "$when" != opening ] || export KILTER_MPI_START_S=5 # elsewhere all ranks come, however late
+[ "$when" != opening ] || export KILTER_MPI_START_S=5 # in other tests all ranks open the farm, so a slow start is no error
 out=$(mktemp) || exit 1
 trap 'rm -f "$out"' EXIT
 if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
@@ -17,7 +17,7 @@ if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
 else
     export KILTER_MPI_SHIELD=1
     launcher=("$mpiexec" -disable-auto-cleanup)
-    if [ "$when" = opening ]; then # the timers of those to be killed would hit the shields
+    if [ "$when" = opening ]; then # the timers that kill ranks would kill their shields
         echo "skipped: before MPI_Init, no shield protects the other ranks"
         exit 77
     fi
@@ -30,7 +30,7 @@ complain() {
     failed=1
 }
 
-# Return whether the job goes on as it should: in time, and without the endless errors that MPI may print after a death.
+# Return whether the job may continue: its time is not over, and MPI does not print errors without end after a death.
 goes_on() { [ $SECONDS -lt "$limit" ] && [ "$(stat -c %s "$out")" -lt 100000000 ]; }
 
 # Return whether MPI itself failed because a rank was killed while the ranks were connecting. In this case, mpirun hangs, or
@@ -42,8 +42,9 @@ fails_itself() {
 
 count_ranks() { pgrep -fc "^$program $ranks $((seed + i)) $kills $when"; }
 
-# run WORDS…: starts the ranks and waits until the launcher ends. Sets `code` to the launcher's exit code, and `alive` to the
-# number of ranks that have not ended. A launcher may end a little before the ranks, which have closed their output.
+# run WORDS…: start the ranks with these words, and wait until the launcher ends. Set `code` to the launcher's exit code, and
+# `alive` to the number of ranks that have not ended. A launcher may end a little before the ranks, which have closed their
+# output.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
@@ -65,7 +66,7 @@ run() {
 }
 
 # Check the exit code and the output for the moment of the kills. A rank that dies before all ranks are connected ends the
-# whole job. The exit code of an mpirun that lets the other ranks live does not show the death.
+# whole job. If mpirun lets the other ranks live, its exit code does not show the death.
 check() {
     case $when in
     master) # the launcher's exit code may have any value

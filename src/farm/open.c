@@ -101,7 +101,7 @@ static void warn(void *self, const char *text, const char *more) {
 }
 
 /* Return the number of cores of the host that the master and the workers on it may use. Ranks, and workers
- * that join, may be bound to other cores than the master. */
+ * that join, may be bound to other cores than the master, so all cores of the host count for such farms. */
 static uint32_t cores_of_host(const kilter_farm *f) {
     bool apart = f->settings.listen || (f->transport && strcmp(f->transport->ops->name, "mpi") == 0);
     return apart ? kl_host_core_count() : kl_core_count();
@@ -114,7 +114,8 @@ static kl_organise organise_of(const kl_settings *s) {
                                                                                           : KL_ORGANISE_AUTO;
 }
 
-/* Make the farm's subfolder for --shared-folder. Every worker gets its path with the run. */
+/* Make the farm's own folder inside the folder of --shared-folder. Every worker gets the path of this folder
+ * with the run. */
 static kilter_status make_signals(kilter_farm *f, kilter_error *error) {
     const char *folder = f->settings.shared_folder;
     kilter_error why;
@@ -246,8 +247,8 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     return become_master(f, status, farm, error);
 }
 
-/* Return whether this process is the first rank. Messages that concern all ranks are printed only by the
- * first rank. */
+/* Return whether this process is the first rank. Only the first rank prints messages that concern all
+ * ranks. */
 static bool is_first_rank(void) {
     static const char *const RANKS[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
     for (size_t i = 0; i < sizeof RANKS / sizeof *RANKS; i++) {

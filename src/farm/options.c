@@ -249,8 +249,8 @@ static kilter_status from_argument(const kl_option *o, int argc, char **argv, in
                  : kl_fail(error, KILTER_ERR_USAGE, "%s: needs a value, %s", said, o->value);
 }
 
-/* Remove Kilter's options, and move the other arguments up to argv[1 … kept − 1]. "--" ends the options.
- * Only exact names count, because a similar word may be an option of the program. */
+/* Remove Kilter's options, and move the other arguments to argv[1 … kept − 1]. "--" ends the options. Only
+ * exact names count, because a similar word may be an option of the program. */
 static kilter_status from_arguments(int argc, char **argv, int *kept, kl_settings *settings,
                                     kilter_error *error) {
     int to = argc > 0 ? 1 : 0, i = 1;

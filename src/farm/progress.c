@@ -1,5 +1,5 @@
-/* The progress line. On a terminal it is overwritten; in a file or a pipe, a new line is printed each time.
- */
+/* The progress line. On a terminal, each update overwrites the line. In a file or a pipe, each update prints
+ * a new line. */
 #include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>

@@ -128,7 +128,7 @@ static kilter_status no_record(const kilter_farm *f, kilter_status status, const
     return KILTER_OK;
 }
 
-/* Take the record as the farm's own. The record may be NULL. */
+/* Let the farm use this record from now on. NULL: the farm has no record. */
 static void take_record(kilter_farm *f, kl_trace *trace) {
     const char *asked = f->settings.record, *made = kl_trace_path(trace);
     if (made && asked && strcmp(made, asked) != 0)

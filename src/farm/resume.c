@@ -11,7 +11,8 @@ static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results that are being written to the disk --- */
 
-/* Return the number of bytes that count for a result that waits. Its row in the record needs fewer bytes. */
+/* Return how many bytes a waiting result adds to the sum that UNSTORED_BYTES_MOST limits. The result's row in
+ * the record has fewer bytes. */
 static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
@@ -40,7 +41,7 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
         f->storing.tasks -= first->count;
         first->next = NULL;
         kl_delivery_list stored = {.first = first, .end = &first->next};
-        /* the farm is broken, so the run is over, and these results must not reach a later run */
+        /* if the farm is broken, the run is over, and these results must not reach a later run */
         if (f->run.broken)
             kl_delivery_free(first);
         else
@@ -168,8 +169,8 @@ static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row 
     return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
 }
 
-/* Deliver a sum of results from the record. None of its tasks can have been counted before, because masters
- * store each task once. */
+/* Deliver a sum of results from the record. None of the sum's tasks can have been counted before, because
+ * masters store each task once. */
 static kilter_status take_sum(kl_known *known, const kl_trace_result_row *row, const kl_wire_sum *sum,
                               kl_deliverer *deliverer, kilter_error *error) {
     uint64_t count = 0;

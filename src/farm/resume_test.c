@@ -94,8 +94,8 @@ typedef struct plan {
     /* tasks: number of tasks of the second run; seed: seed of the inputs, weights and shared data */
     uint64_t tasks, seed;
     bool weighted;
-    /* numbers that are added to an input, a weight and the shared data of the second run, so that these
-     * differ from the stored run */
+    /* numbers that are added to an input, a weight and the shared data of the second run; with them, the run
+     * differs from the stored run */
     uint64_t other_input, other_weight, other_shared;
     const char *name, *version;
     const char *word; /* the program's only argument; NULL: the program has none */
@@ -103,7 +103,7 @@ typedef struct plan {
     kilter_order order;
     rlim_t file_bytes_max; /* limit of the file's size in bytes; 0: no limit */
     uint64_t kill_at;      /* the master is killed after this number of results in its session; 0: never */
-    double kill_after_s;   /* likewise */
+    double kill_after_s;   /* the master is killed after this number of seconds; 0: never */
 } plan;
 
 static plan usual(const char *file) {
@@ -489,7 +489,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Others must not be able to change results. */
+/* A record that other users may write must be refused, because they could change its results. */
 static void files_that_others_may_write_are_refused(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -497,7 +497,8 @@ static void files_that_others_may_write_are_refused(void **state) {
     /* test with an empty record, and with a record that has results */
     for (int whole = 0; whole < 2; whole++) {
         b->lucky = true;
-        memset(b->counted, 0, sizeof b->counted); /* no result counts any more, because the record is gone */
+        /* no task has a counted result any more, because the record is gone */
+        memset(b->counted, 0, sizeof b->counted);
         if (whole)
             expect_well(b, &p);
         else
@@ -768,8 +769,8 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    /* early: masters that were killed before a result had counted; left: tasks that were not stored at
-     * restarts; done: tasks that were done after restarts */
+    /* early: number of masters that were killed before a result had counted; left: number of tasks that were
+     * not stored when a master was started again; done: number of tasks that were then done */
     uint64_t kills, early, records, sessions_most, left, done;
 } series;
 

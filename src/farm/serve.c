@@ -15,8 +15,8 @@ static const double BURST_S = 200e-6;
 /* The data of a worker on this machine, which is a process with no other work or a thread. */
 typedef struct served {
     const kl_settings *settings;
-    /* key of the farm, if the worker is a process; it is kept, because it may come from the standard
-     * input, which can be read only once */
+    /* key of the farm, if the worker is a process. The worker keeps the key, because a key on the standard
+     * input can be read only once. */
     kl_key key;
     clockid_t cpu;
     /* measures how much of its core the worker's thread gets; open only if the worker reports its CPU time */
@@ -42,8 +42,8 @@ static void abandon(void *self, const kilter_error *why, bool anew) {
     if (p->settings->join && anew)
         begin_anew(p);
     bool good = anew || why->status == KILTER_ENDED;
-    /* print only in a worker that the user started, because the master prints the error of a local one; use
-     * dprintf(), because the task may hold the lock of stderr */
+    /* print the error only if the user started this worker, because the master prints the errors of workers
+     * that it started; use dprintf(), because the task may hold the lock of stderr */
     if (p->settings->join && !good)
         dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);

@@ -352,7 +352,7 @@ static void a_worker_told_to_terminate_costs_no_task(void **state) {
         kilter_farm *farm;
         assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, NULL), KILTER_OK);
         run(farm);
-        /* other policies only, because `auto` lets idle workers run copies of tasks */
+        /* with `auto`, a task may begin more than once, because idle workers run copies of tasks */
         if (strcmp(policies[i], "auto") == 0)
             assert_true(p->begun >= TASKS);
         else

@@ -1,11 +1,12 @@
-/* The service thread, which handles the master's events and deals chunks while the callback computes. If
- * only one thread may use the transport, the caller's thread does the work of both in turn. */
+/* The service thread, which handles the master's events and deals chunks while the callback computes. If only
+ * one thread may use the transport, there is no service thread, and the caller's thread does its work,
+ * too. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
-/* seconds between two checks which results are stored, if there is no service thread */
+/* seconds between two checks for results that have been stored on disk, if there is no service thread */
 static const double STORED_S = 0.02;
 
 /* Cancel the run. unbegun: true if the run has not begun, because it waits for workers. */
@@ -84,7 +85,7 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
     kilter_status status = KILTER_OK;
     if (o->new_trace)
         kl_master_record(f->master, o->new_trace);
-    /* ignore the status, because the settings were checked before they came here */
+    /* ignore the status, because the settings were checked when they were requested */
     if (o->tuning.set)
         kl_master_tune(f->master, &o->tuning, NULL);
     if (o->request)
@@ -106,7 +107,7 @@ static void hand_over(kilter_farm *f, bool was_running, kilter_status status, ki
     status = status == KILTER_OK ? taken : status;
     if (status != KILTER_OK) {
         f->run.failure = *error;
-        /* the farm is broken: the error concerns the farm, and not only this run */
+        /* an error outside a run, or one that leaves the run unfinished, breaks the farm */
         f->run.broken |= running || !was_running;
     }
     if ((was_running && !running) || status != KILTER_OK) {

@@ -25,7 +25,7 @@
 
 enum { TASKS = 240, WORKERS = 3, EARLY_TASKS = 12, NOBODY = 65534 };
 
-/* A fault of the shared folder, which workers or other processes cause. */
+/* The fault of the shared folder that a test causes. */
 typedef enum fault { NO_FAULT, FULL, FULL_AT_START, READ_ONLY, STALE, CLOCK, VANISHES, DEATHS } fault;
 
 typedef struct plan { /* a test's settings, in memory that all processes share */

@@ -1,5 +1,5 @@
-/* The farm's public functions, for programs whose structs have the sizes of another version of Kilter. They
- * convert each struct from or to this version, which the other files use:
+/* The farm's public functions, for programs whose structs have the sizes of another version of Kilter. These
+ * functions convert each struct from or to the size of this version, which the other files use. See
  * docs/decisions/0025-public-structs.md */
 #include "farm/farm_private.h"
 

@@ -1,5 +1,5 @@
-/* Compute the fitness of hosts from readings. The factors of HOST are multiplied, because a host without
- * memory is unfit however idle its cores are. docs/decisions/0036-fitness-of-hosts.md */
+/* Compute the fitness of hosts from readings. The fitness of a host is a product of factors, so a host
+ * without free memory is unfit even if its cores are idle. See docs/decisions/0036-fitness-of-hosts.md. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,9 +33,9 @@ static double cores_of(const kl_reading *r) {
     return r->cores > 0 ? r->cores : 1;
 }
 
-/* Return how many threads of other programs want a core. On a fair system, a thread on each of c cores gets
- * the part c / (c + others). A low probe can also come from the quota of a control group, so the quota is
- * taken out first. */
+/* Return how many threads of other programs want a core. The probe ran a thread on each of c cores; each
+ * thread got the part c / (c + others) of a core. The quota of a control group also lowers this part, so the
+ * part is divided by the quota first. */
 static double others_of(const kl_reading *r) {
     double cores = cores_of(r), most = share_of(r->quota / cores);
     if (isnan(r->probe))
@@ -44,8 +44,8 @@ static double others_of(const kl_reading *r) {
     return fmax(0, cores * (1 / got - 1) - r->own);
 }
 
-/* Assume that the threads of other programs use the same quota, because a probe hardly notices threads
- * outside the control group. */
+/* Assume that the threads of other programs share the quota of this control group. The probe hardly notices
+ * threads outside of the group. */
 double kl_fit_cpu(const kl_reading *r, double threads) {
     double cores = cores_of(r), want = threads > 0 ? threads : cores;
     if (isfinite(r->measured))

@@ -39,8 +39,8 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
         double probe, quota, load, own, measured, threads, cpu;
     } rows[] = {
         {4, 1, INFINITY, 0, 0, NAN, 0, 1},
-        {4, 0.5, INFINITY, 9, 0, NAN, 0,
-         0.5}, /* four threads of other programs want the four cores, so each thread gets half of a core */
+        {4, 0.5, INFINITY, 9, 0, NAN, 0, 0.5}, /* four threads of other programs also want the four cores, so
+                                                  each thread gets half of a core */
         {4, 0.5, INFINITY, 0, 0, NAN, 4, 0.5},
         {4, 0.5, INFINITY, 0, 0, NAN, 1, 4.0 / 5}, /* one own thread and four others share four cores */
         {4, 0.5, INFINITY, 0, 4, NAN, 0, 1},       /* the four threads belong to the program itself */
@@ -49,7 +49,8 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
         {2, 0.25, 0.5, 0, 0, NAN, 0,
          0.25}, /* the quota explains the low probe, so there are no other threads */
         {2, 0.25, 0.5, 0, 0, NAN, 1, 0.5},
-        {2, 0.4, 0.5, 0, 0, NAN, 0, 0.25}, /* the probe got more than the quota allows in the long run */
+        {2, 0.4, 0.5, 0, 0, NAN, 0,
+         0.25}, /* the probe got more than the quota allows, which is possible for a short time */
         {2, 0.125, 0.5, 0, 0, NAN, 0,
          0.125}, /* the probe got half of the quota, so two other threads share it */
         {2, 1, 8, 0, 0, NAN, 0, 1},

@@ -31,8 +31,8 @@ kilter_status kl_host_list_add(kl_host_list *list, const char *name, uint32_t sl
  * configuration. Errors name `file` and the line. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
 kilter_status kl_host_list_parse(const char *file, const char *text, size_t size, kl_host_list *list,
                                  kilter_error *error);
-/* Read Slurm's list of nodes, such as node[01-03,7],login, and its notation of one number for each node, such
- * as 4(x2),2. numbers NULL or "": not known. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
+/* Read Slurm's list of nodes, such as node[01-03,7],login. `numbers` is Slurm's list of one number of ranks
+ * for each node, such as 4(x2),2; NULL or "": not known. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
 kilter_status kl_host_list_slurm(const char *nodes, const char *numbers, kl_host_list *list,
                                  kilter_error *error);
 /* Return the index of the host with this name; SIZE_MAX: there is none. */
@@ -50,15 +50,15 @@ typedef struct kl_reading {
     double steps_per_s;  /* steps of a fixed computation per second of processor time on one core */
     double quota;        /* number of cores that control groups allow; INFINITY: no limit */
     double memory_left;  /* bytes of memory that a process could still get */
-    double memory_total; /* memory in bytes of the host, or of the control group that leaves least memory */
+    double memory_total; /* bytes of memory of the host, or of that control group which leaves least memory */
     double swap_free, swap_total; /* bytes */
     double load;                  /* mean number of running threads in the last minute */
-    /* parts of the last 10 s in which processes had to wait: some for a core; all for memory; all for the
-     * disk */
+    /* parts of the last 10 s: waits_cpu: in which some process waited for a core; waits_memory, waits_io: in
+     * which all processes waited for memory or for the disk */
     double waits_cpu, waits_memory, waits_io;
     double own;      /* number of threads of the user's program that ran on the host during the probe */
-    double measured; /* part of a core that each rank of the user's program really gets; used instead of the
-                        probe if known */
+    double measured; /* part of a core that each rank of the user's program gets, as the program has measured
+                        it; if known, it replaces the probe */
 } kl_reading;
 
 kl_reading kl_reading_none(void); /* the reading of a host that has never answered: no field is known */
@@ -75,12 +75,12 @@ typedef enum kl_fit_state { KL_FIT_KNOWN, KL_FIT_UNREACHABLE, KL_FIT_STALE } kl_
 /* Fitness of a host: numbers from 0 to 1, where 1 is best. */
 typedef struct kl_fit {
     kl_fit_state state;
-    double cpu, memory, swap, disk; /* the four factors whose product is `host` */
+    double cpu, memory, swap, disk; /* four factors, 0 … 1; `host` is their product */
     double host, net, qos; /* qos is w·host + (1 − w)·net, where w is the weight; qos is 0 unless the state is
                               KL_FIT_KNOWN */
     double speed;          /* speed that the program gets on the host, in cores of the fastest host */
-    double pace; /* speed of a single thread of the program on the host; 1: that of a whole core of the
-                    fastest host */
+    double pace; /* speed of a single thread of the program on the host, divided by the speed of a whole core
+                    of the fastest host */
 } kl_fit;
 
 typedef struct kl_fit_ask {
@@ -106,7 +106,7 @@ double kl_link_message_s(const kl_link *link);
 double kl_fit_mean(const kl_fit *fits, size_t count); /* mean QoS; 0 hosts: 0 */
 
 enum { KL_FIT_WHY_BYTES = 80 };
-/* Write in a few words what lowers the fitness of the host; "": nothing does. */
+/* Write in a few words what lowers the fitness of the host. Write "" if nothing does. */
 void kl_fit_why(const kl_fit *fit, const kl_reading *reading, char why[KL_FIT_WHY_BYTES]);
 
 /* Return the number of rounds in which links are measured, at most 9. A host measures one link in each round.
@@ -121,7 +121,7 @@ uint32_t kl_link_partner(uint32_t hosts, uint32_t round, uint32_t host);
 typedef struct kl_candidate {
     double qos;       /* fitness; 0: the host is never chosen */
     double speed;     /* work per second that the program does on the host */
-    double message_s; /* seconds that each sweep takes longer because of messages to this host */
+    double message_s; /* seconds by which messages to this host prolong each sweep */
     bool current;     /* true: the program runs on the host now */
     bool last;        /* true: choose the host only if the other hosts are not enough */
 } kl_candidate;
@@ -153,15 +153,16 @@ typedef struct kl_pick {
     double end_s;  /* for the picker `forecast`: seconds until the end of the run on the chosen hosts */
     double stay_s; /* for the picker `forecast`: seconds until the end of the run on the current hosts;
                       INFINITY: there are none */
-    char why[KL_PICK_WHY_BYTES]; /* how the choice differs from the request, such as by a lower threshold; "":
-                                    it does not differ */
+    char why[KL_PICK_WHY_BYTES]; /* a remark on the choice, such as that the threshold was lowered; "": there
+                                    is none */
 } kl_pick;
 
 typedef struct kl_picker {
     const char *name, *summary;
     kilter_status (*pick)(const struct kl_picker *self, const kl_pick_ask *ask, kl_pick *pick,
                           kilter_error *error);
-    /* moves the hosts to choose to the front of the ranking; only for pickers that differ in nothing else */
+    /* for pickers that use pick_ranked(): moves the chosen hosts to the front of the ranking; NULL: the
+     * fittest hosts are chosen */
     void (*choose)(const kl_pick_ask *ask, struct kl_ranking *ranking, kl_pick *pick);
 } kl_picker;
 
@@ -174,14 +175,14 @@ kl_picker_find(const char *name); /* Return the picker with this name; NULL: the
 kilter_status kl_pick_hosts(const kl_picker *picker, const kl_pick_ask *ask, kl_pick *pick,
                             kilter_error *error);
 void kl_pick_free(kl_pick *pick);
-/* Sort all candidates into order[count]. The hosts that the picker chooses come first, just enough of them to
- * have slots for the ranks. The others follow by fitness. `ask->wanted` is ignored. If memory runs out, the
- * order is that of the list. */
+/* Sort all candidates into order[count]. The hosts that the picker chooses come first: only as many as are
+ * needed for the ranks. The others follow in the order of fitness. `ask->wanted` is ignored. If memory runs
+ * out, the order is that of the list. */
 void kl_pick_order(const kl_picker *picker, const kl_pick_ask *ask, const uint32_t *slots, uint32_t ranks,
                    uint32_t *order);
-/* Make candidates for a run of which only `weight` is known, and set the work and the number of sweeps of
- * `ask`. With these values, computing on the fastest hosts takes the part `weight` of the run's time.
- * Messages over the best links take the rest. */
+/* Make candidates for a run if only `weight` is known about it. Also set the work and the number of sweeps in
+ * `ask`. With these values, on the fastest hosts with the best links, computing takes the part `weight` of
+ * the time. Messages take the other part. */
 void kl_pick_by_weight(const kl_fit *fits, uint32_t count, double weight, kl_candidate *candidates,
                        kl_pick_ask *ask);
 

@@ -1,7 +1,7 @@
 /* The default picker. It forecasts the end of the run for each set of hosts that could be the best. It takes
- * the set with the earliest end. A run on a set ends after work / rate + sweeps × slowest message + cost of
- * the move. If the slowest message is given, the best n hosts are the n fastest ones whose messages are no
- * slower. So the best set is found by trying each slowest message with each number of hosts. */
+ * the set with the earliest end. The time until the end is work / rate + sweeps × time of the slowest message
+ * + cost of the move. Given a limit for the time of messages, the best n hosts are the n fastest ones within
+ * this limit. So it is enough to try each number of hosts with each limit. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ typedef struct field {
     const kl_pick_ask *ask;
     runner *at;
     uint32_t count, wanted; /* count: number of runners; wanted: number of hosts in a set, 0: any number */
-    double
-        least_limit_s; /* least value for the slowest message of a set, if some hosts must be in every set */
+    double least_limit_s; /* least value of limit_s for any set: the slowest message of the hosts that must be
+                             in every set; 0: there are no such hosts */
 } field;
 
 typedef struct set { /* a set of hosts: the `count` fastest ones whose messages take at most limit_s */
@@ -43,7 +43,7 @@ static int by_value(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Collect the hosts that may be used. Hosts that should be avoided are used only if the others are not
+/* List the hosts that may be chosen. Hosts that should be avoided are listed only if the others are not
  * enough. */
 static bool gather(const kl_pick_ask *ask, field *f) {
     uint32_t wished = 0;
@@ -61,7 +61,7 @@ static bool gather(const kl_pick_ask *ask, field *f) {
     f->wanted = ask->wanted < f->count ? ask->wanted : f->count;
     if (wished > 0 && wished >= f->wanted)
         f->count = wished;
-    else /* the other hosts are not enough, so all of them are in every set */
+    else /* the hosts that need not be avoided are not enough, so all of them are in every set */
         for (uint32_t i = 0; i < wished; i++)
             f->least_limit_s = fmax(f->least_limit_s, f->at[i].message_s);
     f->wanted = ask->wanted > 0 ? f->wanted : 0;
@@ -116,7 +116,8 @@ static bool try_all(const field *f, set *best) {
     return true;
 }
 
-/* Forecast the end with the current hosts. Their number must be the wanted one, and all must be reachable. */
+/* Forecast the end of the run if it stays on the current hosts. Set end_s to INFINITY if one of these hosts
+ * is unfit, or if their number is not the wanted one. */
 static set stay(const field *f) {
     const kl_pick_ask *ask = f->ask;
     set s = {.limit_s = 0};

@@ -148,8 +148,8 @@ static void names_that_are_too_long_are_refused(void **state) {
     }
 }
 
-/* Add many names in any order, some of them several times. Each name must be found at its first position,
- * with the slots of all its additions. */
+/* Add many names in any order, some of them several times. Each name must be found where it was first added.
+ * Its slots must be the sum over all times that it was added. */
 static void a_list_finds_each_name_where_it_was_added(void **state) {
     (void)state;
     enum { NAMES = 500, ADDS = 3000 };

@@ -1,4 +1,5 @@
-/* Lists of hosts: the hostfiles of Open MPI and MPICH, names with one per line, and ssh configurations. */
+/* Read lists of hosts: hostfiles of Open MPI and MPICH, lists with one name per line, and ssh configurations.
+ */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,8 @@ enum { SLOTS_MOST = 1000000 };
 
 /* --- adding and finding names --- */
 
-/* Return the position of a name in the hash table. If the name is not there, return the position for it. */
+/* Return the position of a name in the hash table. If the table does not have the name, return the free
+ * position where to put it. */
 static size_t place_of(const kl_host_list *list, const char *name) {
     size_t place = (size_t)kl_hash(name, strlen(name), 0) & (list->index_room - 1);
     while (list->index[place] && strcmp(list->at[list->index[place] - 1].name, name) != 0)

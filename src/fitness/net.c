@@ -64,8 +64,9 @@ static void add_links(const kl_fit_ask *ask, const kl_fit *fits, double least_s,
     }
 }
 
-/* Return the harmonic mean of the qualities of a host's links to connected hosts. So one host with slow links
- * does not lower the value of all others, but a single slow link lowers that of both its hosts. */
+/* Set `net` of each host: the harmonic mean of the qualities of its links to connected hosts. A host with
+ * only slow links is not connected, so it does not lower the value of the others. A single slow link lowers
+ * the values of the two hosts at its ends. */
 bool kl_fit_net(const kl_fit_ask *ask, kl_fit *fits) {
     sums *of = calloc(ask->count + 1, sizeof *of);
     if (!of)

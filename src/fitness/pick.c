@@ -51,8 +51,8 @@ static bool rank(const kl_pick_ask *ask, ranking *r) {
     return true;
 }
 
-/* Return how many of the ranked hosts reach the threshold. If fewer hosts than wanted do, lower the threshold
- * to the fitness of the last host that is needed, and store this in `why`. */
+/* Return how many of the ranked hosts reach the threshold. If they are fewer than wanted, lower the threshold
+ * to the fitness of the last host that is needed, and say so in `why`. */
 static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY_BYTES]) {
     uint32_t pool = 0;
     while (pool < r->wished && r->at[pool].qos >= threshold)
@@ -69,8 +69,8 @@ static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY
     return pool;
 }
 
-/* Move `wanted` entries, drawn at random from the first `pool` ones, to the front. The pool is first sorted
- * by the order of the list, so that a small change of fitness does not change the result. */
+/* Draw `wanted` of the first `pool` entries at random, and move them to the front. First sort the pool by the
+ * order of the list. Then a small change of fitness, which changes the ranking, does not change the draw. */
 static void draw(ranking *r, uint32_t pool, uint64_t seed) {
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < r->wanted; i++) {
@@ -83,7 +83,8 @@ static void draw(ranking *r, uint32_t pool, uint64_t seed) {
 
 /* --- the pickers --- */
 
-/* Choose hosts of the pool in turn, from the host after the last choice on. */
+/* Choose hosts of the pool in turn, beginning with the host ask->start, and store in `pick` where the next
+ * choice begins. */
 static void choose_in_turn(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint32_t pool = pool_of(r, ask->threshold > 0 ? ask->threshold : 0.7, pick->why), first = 0;
     qsort(r->at, pool, sizeof *r->at, by_place);
@@ -101,7 +102,7 @@ static void choose_at_random(const kl_pick_ask *ask, ranking *r, kl_pick *pick) 
     draw(r, pool_of(r, ask->threshold > 0 ? ask->threshold : 0.5, pick->why), ask->seed);
 }
 
-/* Draw hosts at random from the fittest ones, of which twice the wanted number take part. */
+/* Draw hosts at random from the fittest ones: twice as many as are wanted take part in the draw. */
 static void choose_of_few(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint64_t few = 2 * (uint64_t)r->wanted;
     uint32_t pool = few < r->wished ? (uint32_t)few : r->wished;

@@ -35,7 +35,8 @@ static void pickers_choose_as_described(void **state) {
     (void)state;
     static const struct {
         const char *picker;
-        double qos[MOST]; /* fitness of each candidate; −x: a candidate of fitness x that should be avoided */
+        double
+            qos[MOST]; /* fitness of each candidate; −x: the candidate has fitness x and should be avoided */
         uint32_t count, wanted, start;
         double threshold;
         const char *picked; /* expected numbers of the chosen candidates */
@@ -49,7 +50,7 @@ static void pickers_choose_as_described(void **state) {
         {"best", {0.2, 0, 0.5}, 3, 3, 0, 0, "20", 0, ""},   /* three hosts are wanted, but only two may be
                                                                chosen */
         {"best", {0, 0}, 2, 1, 0, 0, "", 0, ""},
-        {"best", {0.2, 0.4, 0}, 3, 0, 0, 0, "10", 0, ""}, /* all */
+        {"best", {0.2, 0.4, 0}, 3, 0, 0, 0, "10", 0, ""}, /* 0 wanted hosts means all hosts */
         {"best", {-0.9, 0.4, 0.1}, 3, 2, 0, 0, "12", 0, ""},
         {"best", {-0.9, 0.4, 0.1}, 3, 3, 0, 0, "120", 0, ""},
         {"best", {-0.9, 0.4, 0.1}, 3, 0, 0, 0, "12", 0, ""},
@@ -134,7 +135,7 @@ static void assert_distinct_and_usable(const kl_pick_ask *ask, const kl_pick *pi
     }
 }
 
-/* Check that no host is chosen that should be avoided, unless it is needed. Current hosts are an exception:
+/* Check that a host that should be avoided is chosen only if it is needed. Current hosts are an exception:
  * they may stay in use. */
 static void assert_avoided(const kl_pick_ask *ask, const kl_pick *pick) {
     uint32_t wished = count_usable(ask, false);
@@ -249,8 +250,8 @@ static double end_of(const kl_pick_ask *ask, uint32_t set, bool stays) {
            (stays ? 0 : ask->move_s);
 }
 
-/* Return whether a set of hosts may be chosen. It must have the wanted number of usable hosts, and no more
- * hosts to be avoided than needed. */
+/* Return whether a set of hosts may be chosen. It must have the wanted number of usable hosts. It may have
+ * hosts that should be avoided only if they are needed to reach this number. */
 static bool allowed(const kl_pick_ask *ask, uint32_t set, uint32_t current) {
     uint32_t usable = count_usable(ask, true), wished = count_usable(ask, false), count = 0, avoided = 0,
              wanted = ask->wanted < usable ? ask->wanted : usable;
@@ -309,7 +310,7 @@ static void a_run_stays_unless_a_move_pays(void **state) {
     }
 }
 
-/* If nothing is known about the run, the weight says how much slow links count. */
+/* If nothing else is known about the run, the weight decides how much slow links count. */
 static void the_weight_stands_for_a_forecast(void **state) {
     (void)state;
     static const struct {
@@ -340,7 +341,7 @@ static void the_weight_stands_for_a_forecast(void **state) {
     }
 }
 
-/* The picker's threshold also decides the order if all hosts are used: hosts that reach it come first. */
+/* All hosts are used, so the picker only orders them. The hosts that reach its threshold must come first. */
 static void an_order_begins_with_the_hosts_that_suffice(void **state) {
     (void)state;
     static const struct {

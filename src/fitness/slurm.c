@@ -13,7 +13,7 @@ typedef struct expansion {
     kilter_error *error;
 } expansion;
 
-/* A range of numbers. All of them are written with as many digits as the first one. */
+/* A range of numbers. Each number is written with at least as many digits as the first one has. */
 typedef struct range {
     uint64_t lo, hi;
     int width;
@@ -28,7 +28,7 @@ static bool read_digits(const char **at, uint64_t *number) {
     return true;
 }
 
-/* Read 7 or 01-03. */
+/* Read a number, such as 7, or a range, such as 01-03. */
 static bool read_range(const char **at, range *r) {
     const char *first = *at;
     if (!read_digits(at, &r->lo))

@@ -8,8 +8,8 @@
 
 static const double PAUSE_LEAST_S = 0.5, PAUSE_MOST_S = 300;
 static const double REFUSED_LEAST_S = 5; /* shortest pause in seconds after the queue refused a job */
-static const double GATHER_S = 10; /* seconds after which a farm whose run has not begun gets another job,
-                                      because it waits for more workers */
+static const double GATHER_S = 10; /* seconds after which a farm gets another job if its first run has not
+                                      begun, because the farm waits for more workers */
 static const double NEWER = 0.5;   /* weight of the newest value in an exponentially weighted mean */
 enum { NODE_TRIES = 2 };           /* a node is excluded after this number of failures in a row */
 enum { REFUSALS_PER_TRY = 3 };
@@ -181,8 +181,8 @@ static void take_state(kl_growth *g, const kl_growth_state *s, const kl_growth_f
         return;
     if (s->stage == KL_GROWTH_RUNNING && job->stage == KL_GROWTH_WAITING)
         begin_job(g, job, s, now_s);
-    if (s->nodes && !*job->nodes) /* read the nodes also from a job that is over, because a job may fail
-                                     before it is seen running */
+    if (s->nodes && !*job->nodes) /* also read the nodes of a job that is over, because a job may fail before
+                                     it was seen running */
         snprintf(job->nodes, sizeof job->nodes, "%s", s->nodes);
     snprintf(job->unfit, sizeof job->unfit, "%s", s->unfit ? s->unfit : "");
     if (s->stage == KL_GROWTH_OVER)
@@ -243,8 +243,8 @@ static bool is_of_a_job(const kl_growth *g, const char *host) {
     return false;
 }
 
-/* Return whether some workers are on hosts that are no node of any job. In this case a node's host may have
- * another name, so it is not certain that a job brought no workers. */
+/* Return whether some workers are on a host that is not a node of any job. Such a host may be a node under
+ * another name. Then it is not certain that a job without known workers has brought none. */
 static bool has_strangers(const kl_growth *g, const kl_growth_farm *f) {
     for (size_t i = 0; i < f->count; i++)
         if (f->hosts[i].workers > 0 && !is_of_a_job(g, f->hosts[i].name))
@@ -322,7 +322,7 @@ static void look_at_job(kl_growth *g, kl_growth_job *job, const kl_growth_farm *
 
 /* --- getting more jobs --- */
 
-/* Return whether the farm, whose first run has not begun, waits for workers and should get a job. */
+/* Return whether a farm whose first run has not begun is waiting for workers, and should get a job. */
 static bool needs_first(const kl_growth *g, const kl_growth_farm *f, double now_s, kl_decision *d) {
     bool needs = !f->known;
     for (uint64_t i = 0; i < g->job_count && needs; i++)

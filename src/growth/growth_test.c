@@ -230,7 +230,7 @@ static void workers_leave_before_the_limit(void **unused) {
         look(&w, 1, NULL);
         assert_int_equal(w.released, 1);
         w.farm.workers = w.farm.count = 0;
-        end(&w, "1"); /* the farm then gets another job instead of this one */
+        end(&w, "1"); /* the job has ended, so the farm gets another job instead */
         look(&w, 10, NULL);
         assert_int_equal(w.submitted, 2);
         kl_growth_free(&w.growth);
@@ -426,8 +426,8 @@ static void refused_options_end_the_growth_at_once_and_an_outage_does_not(void *
     kl_growth_free(&w.growth);
 }
 
-/* Use hosts that are free at once instead of a queue. While no host is free, none is asked for. A host that
- * is no longer fit is released. */
+/* Use hosts that are free at once instead of a queue. While no host is free, the growth must not ask for one.
+ * It must release a host that is no longer fit. */
 static void hosts_that_are_fit_get_workers_and_unfit_ones_are_left(void **unused) {
     (void)unused;
     world w = open_world(10);

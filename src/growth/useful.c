@@ -22,8 +22,8 @@ static double left_s(const kl_growth_farm *f) {
     return f->left_s > 0 ? f->left_s + f->again_s : 0;
 }
 
-/* Decide whether another job is useful. The present workers need left_s for the rest of the run. The workers
- * of the job would share this work from the moment when they start. */
+/* Decide whether another job is useful. The present workers need left_s for the remaining tasks of the run.
+ * The workers of a new job would take over a part of these tasks as soon as they start. */
 bool kl_growth_is_useful(const kl_growth *g, const kl_growth_farm *f, kl_decision *d) {
     double come = coming(g), own = fmax(g->job_workers, 1), until_s = g->wait_s + g->start_s;
     double use_s = fmax(g->start_s, USE_LEAST_S), rest_s = left_s(f);
@@ -43,7 +43,8 @@ bool kl_growth_is_useful(const kl_growth *g, const kl_growth_farm *f, kl_decisio
     return shared_s > use_s;
 }
 
-/* Return why a waiting job is useless. Nothing is useless while another run is expected. */
+/* Return why a waiting job is useless; NULL: it is useful. While another run is expected, every job is
+ * useful. */
 const char *kl_growth_useless(const kl_growth *g, const kl_growth_farm *f) {
     if (!f->known || f->again_s > 0)
         return NULL;
@@ -61,8 +62,8 @@ double kl_growth_idle_limit_s(const kl_growth *g) {
     return fmin(fmax(g->wait_s + g->start_s, IDLE_LEAST_S), IDLE_MOST_S);
 }
 
-/* Return how long before the time limit workers leave: at most a quarter of the job's time, so that short
- * jobs work, too. */
+/* Return how many seconds before its time limit the workers of a job leave. This is at most a quarter of the
+ * job's time, so that the workers of a short job can work, too. */
 double kl_growth_margin_s(const kl_growth *g, const kl_growth_job *job) {
     double margin_s = g->options.margin_s > 0 ? g->options.margin_s : fmax(MARGIN_LEAST_S, 2 * g->task_s);
     return fmin(margin_s, 0.25 * (job->limit_s - job->began_s));

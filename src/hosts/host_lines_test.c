@@ -1,5 +1,5 @@
-/* Lines between agents and the process that measures. Lines are read as they were written, and any other
- * text is ignored. */
+/* Test the lines between agents and the process that measures. Lines must be read as they were written, and
+ * any other text must be ignored. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>

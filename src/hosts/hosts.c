@@ -150,7 +150,8 @@ static void be_unreachable(kl_hosts *h, one_host *host, const char *why) {
     snprintf(host->trouble, TROUBLE_BYTES, "%s%s%s", why, *host->noise ? ": " : "", host->noise);
 }
 
-/* Send a line to the agent. There is always room in the socket, unless the agent does not read. */
+/* Send a line to the agent. The socket always has room for it, unless the agent does not read its requests.
+ */
 static bool send_line(const one_host *host, const char *line) {
     size_t size = strlen(line);
     return send(host->fd, line, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
@@ -167,9 +168,9 @@ static bool start_agent(kl_hosts *h, one_host *host, kilter_error *error) {
     return false;
 }
 
-/* Ask the agent of a host for a reading. There is no probe if the program reports its own share of the cores,
- * so that the probe does not disturb it. An agent that has ended is replaced. If the new agent ends too, its
- * last line says why, and is read later. */
+/* Ask the agent of a host for a reading. If the program itself reports its share of the cores, leave out the
+ * probe, which would disturb the program. An agent that has ended is replaced by a new one. If the new agent
+ * also ends, its last line tells the reason; hear() reads it later. */
 static void look_at(kl_hosts *h, one_host *host) {
     char line[KL_LINE_BYTES];
     kilter_error error;
@@ -281,8 +282,8 @@ static void start_links(kl_hosts *h) {
         start_round(h);
 }
 
-/* Continue the measurement: ask more hosts, then begin with the links, then begin the next round. No further
- * rounds begin when the time for the links is over. */
+/* Do the next step of the measurement: ask more hosts, begin to measure links, or begin the next round of
+ * links. No round begins after the time for measuring links is over. */
 static void carry_on(kl_hosts *h) {
     while (h->phase == LOOKING && h->next < h->count && h->awaited < LOOKING_MOST)
         look_at(h, &h->at[h->next++]);

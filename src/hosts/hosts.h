@@ -13,10 +13,11 @@
 kilter_status kl_hosts_list(const char *file, kl_host_list *list, bool *slurm, kilter_error *error);
 
 typedef struct kl_hosts_options {
-    const char *ssh; /* shell command that runs a script on a host; both are appended to it. NULL: ssh without
-                        password prompts, srun for hosts of an allocation, and no command for this host */
-    const char *program; /* the command that stands for `kilter` on the hosts; NULL: the file of this program
-                            if it exists there, else kilter in PATH */
+    const char *
+        ssh; /* shell command that runs a script on a host; the host and the script are appended to it. NULL:
+                ssh without password prompts, srun for hosts of an allocation, and no command for this host */
+    const char *program; /* the command that runs kilter on the hosts; NULL: the file of this program if the
+                            host has it, else kilter in PATH */
     bool slurm;          /* true: the hosts are those of a Slurm allocation */
     bool no_network;     /* true: do not measure links between hosts */
     double patience_s;   /* seconds after which a host that has not answered is unreachable; 0: 10 s */
@@ -38,8 +39,8 @@ void kl_hosts_patience(kl_hosts *hosts, double patience_s);
 /* Begin to measure all hosts. If a measurement is under way, do nothing. */
 void kl_hosts_start(kl_hosts *hosts);
 /* Continue the measurement, and wait for at most timeout_s. Return true if no measurement is under way. Hosts
- * that do not answer become unreachable. A measurement takes at most two times the patience plus 3 s, and
- * once more the patience for each further 64 hosts that do not answer. */
+ * that do not answer become unreachable. A measurement takes at most 2 × patience_s + 3 s. If more than 64
+ * hosts do not answer, each further 64 of them add patience_s. */
 bool kl_hosts_poll(kl_hosts *hosts, double timeout_s);
 /* Return a descriptor for poll() that becomes readable when kl_hosts_poll() has something to do. Call
  * kl_hosts_poll() every second as well, because of its time limits. */
@@ -56,11 +57,11 @@ kl_hosts_trouble(const kl_hosts *hosts,
 const kl_link *kl_hosts_links(const kl_hosts *hosts,
                               size_t *count); /* return the links that the latest measurement found */
 
-/* Set the share of a core that the program gets on a host, as the program has measured it. It replaces the
- * probe of the host, from the next call of kl_hosts_fitness() on. NAN: probe the host again. */
+/* Set the share of a core that the program gets on a host, as the program has measured it. From the next call
+ * of kl_hosts_fitness() on, this share is used instead of a probe. NAN: probe the host again. */
 void kl_hosts_measured(kl_hosts *hosts, size_t i, double share);
-/* Set the number of threads that the user's program has on a host. The probe counts these threads, too, so
- * the fitness subtracts them. */
+/* Set the number of threads that the user's program has on a host. The probe cannot distinguish them from
+ * threads of other programs, so the fitness subtracts them. */
 void kl_hosts_own(kl_hosts *hosts, size_t i, double threads);
 
 /* Compute the fitness of all hosts from the latest readings, into fits[kl_hosts_count()]. stale_s: greatest
@@ -70,8 +71,9 @@ kilter_status kl_hosts_fitness(const kl_hosts *hosts, double weight, double stal
 
 /* --- start.c: run a command on a host --- */
 
-/* Return a shell script that runs kilter with these arguments on a host. It runs the file of this program if
- * that exists there, else kilter in PATH. The caller frees the script. NULL: memory ran out. */
+/* Return a shell script that runs kilter with these arguments on a host. If the host has the file of this
+ * program, the script runs this file, else kilter in PATH. The caller frees the script. NULL: memory ran out.
+ */
 char *kl_hosts_script(const char *arguments);
 /* Run a script on a host; this host itself needs no ssh. *fd is a non-blocking socket that is connected to
  * the script's standard input and output. Errors: KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY */
@@ -87,7 +89,7 @@ kilter_status kl_hosts_begin(const kl_hosts_way *how, char *host, pid_t *pid, in
 /* Measure this host once. probe_s: seconds for which a probe keeps all cores busy; 0: no probe. */
 void kl_hosts_look(double probe_s, kl_reading *reading);
 /* Measure this host and print the reading. Then carry out the requests that come from the descriptor `in`,
- * until it ends. A failure gives KILTER_ERR_SYSTEM. */
+ * until no more can come. A failure gives KILTER_ERR_SYSTEM. */
 kilter_status kl_hosts_serve(int in, int out, kilter_error *error);
 
 #endif

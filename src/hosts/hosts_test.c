@@ -153,8 +153,7 @@ static void an_agent_that_is_lost_is_replaced(void **state) {
         if (signals[i] == SIGSTOP)
             assert_trouble(hosts, 0, "no answer in time");
         if (*kl_hosts_trouble(
-                hosts,
-                0)) /* an agent that was killed may be replaced at once, or after a failed measurement */
+                hosts, 0)) /* a killed agent is replaced at once, or only after a measurement that fails */
             measure(hosts);
         assert_string_equal(kl_hosts_trouble(hosts, 0), "");
         assert_true(fit_of(hosts, 0).qos > 0 && fit_of(hosts, 1).qos > 0);
@@ -174,7 +173,7 @@ static void what_the_program_measures_replaces_the_probe(void **state) {
     double steps_per_s = kl_hosts_reading(hosts, 0)->steps_per_s;
     kl_hosts_measured(hosts, 0, 0.125);
     assert_true(fit_of(hosts, 0).cpu == 0.125);
-    measure(hosts); /* the program measures its own share, so the host is not probed */
+    measure(hosts); /* the program has reported its own share of a core, so the host is not probed */
     assert_true(isnan(kl_hosts_reading(hosts, 0)->probe));
     assert_true(kl_hosts_reading(hosts, 0)->steps_per_s == steps_per_s);
     assert_true(fit_of(hosts, 0).cpu == 0.125);

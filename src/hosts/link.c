@@ -260,8 +260,8 @@ static double transfer(const wire *w, uint32_t bytes) {
     return good ? kl_monotonic_s() - begun_s : -1;
 }
 
-/* Measure the rate of a link in bytes per second. Transfers become larger until one takes long enough to be
- * measured, or the next one would not end in time. */
+/* Measure the rate of a link in bytes per second. Each transfer is larger than the one before. Stop when a
+ * transfer took long enough to be measured, or when the next one would not end in time. */
 static double rate_of(const wire *w, double trip_s) {
     double rate = FIRST_BYTES / LINK_S;
     for (uint32_t bytes = FIRST_BYTES; bytes <= MOST_BYTES; bytes *= 8) {

@@ -77,8 +77,8 @@ static void choose_words(const kl_agent_way *way, char *host, char *words[WORDS_
         memcpy(words, by_ssh, sizeof by_ssh);
 }
 
-/* Run the command, in the child process. The system ends this process when the thread that started it ends.
- * No signals are blocked in it. */
+/* Run the command in the child process. The system kills the child when the thread that started it ends. No
+ * signals are blocked in the child. */
 static void become(char *const *words, int fd, pid_t parent) {
     static const char failed[] = "the command cannot be started\n";
     sigset_t none;

@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-/* How agents are started; the options of kl_hosts_options say the same. */
+/* How agents are started. These values follow from the options in kl_hosts_options. */
 typedef struct kl_agent_way {
     char *ssh;    /* command of the user that runs a script on a host; NULL: the default */
     char *script; /* the script that the shell of a host runs */

@@ -7,9 +7,9 @@
 
 static const double LOOK_LIMIT_S =
     3; /* seconds in which hosts must answer when they are measured; later answers do not count */
-static const double FIRST_LIMIT_S =
-    10; /* the same limit for a keeper's first measurement, which also opens connections to the hosts */
-static const double LOOK_AGAIN_S = 5; /* seconds between two measurements while too few hosts are fit */
+static const double FIRST_LIMIT_S = 10; /* like LOOK_LIMIT_S, but for a keeper's first measurement, which also
+                                           opens connections to the hosts */
+static const double LOOK_AGAIN_S = 5;   /* seconds between two measurements while too few hosts are fit */
 
 void kl_keeper_set(kl_keeper *k, kl_keeper_state state) {
     k->state = state;
@@ -29,7 +29,7 @@ void kl_keeper_look_for_hosts(kl_keeper *k, kl_keeper_cause cause) {
     k->cause = cause;
     for (uint64_t i = 0; i < k->count; i++)
         k->hosts[i].rate =
-            0; /* the program runs nowhere now, so the measured fitness of every host is valid */
+            0; /* the program runs nowhere now, so it does not disturb the measurement of any host */
     kl_keeper_set(k, KL_KEEPER_LOOKING);
     kl_keeper_look(k, false);
 }
@@ -86,8 +86,9 @@ static void launch(kl_keeper *k, uint32_t ranks) {
     kl_keeper_ask_for(k, KL_KEEPER_START)->ranks = ranks;
 }
 
-/* Choose the hosts of the next attempt. After a planned move, these are the hosts that the move named. A host
- * that the program left because it was slow may look fit when it is measured without the program. */
+/* Choose the hosts of the next attempt. After a planned move, these are the hosts that the move named. They
+ * are not chosen anew. A host that the program left as too slow may look fit while the program does not run
+ * on it. */
 static uint32_t choose_hosts(kl_keeper *k) {
     if (k->options.queued)
         return k->options.ranks;

@@ -80,9 +80,10 @@ static const char *refusal(const kl_keeper *k) {
     return k->options.queued ? "the queue does not accept the job" : "the attempt could not be started";
 }
 
-/* Handle an attempt that did not begin. It has not run, so it does not count as an attempt that saved
- * nothing. If the first attempt is refused, the options are probably wrong. If a later one is refused, the
- * cause probably passes: the queue or the disk is full, or the queue's controller restarts. */
+/* Handle an attempt that did not begin. It is not counted among the attempts that saved nothing, because the
+ * program did not run. If the first attempt is refused, the options are probably wrong. If a later one is
+ * refused, the cause is probably temporary: the queue or the disk is full, or the queue's controller
+ * restarts. */
 static void refused(kl_keeper *k) {
     if (k->tally.refused_s == 0)
         k->tally.refused_s = k->now_s;

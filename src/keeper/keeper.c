@@ -10,13 +10,13 @@ static const double LOOK_PATIENCE_S =
     20; /* seconds after which the keeper no longer expects the result of a measurement */
 static const double KILL_AGAIN_S = 5; /* seconds between two kills while processes remain */
 static const double KILL_PATIENCE_S =
-    30; /* seconds after the first kill; processes that still live then cannot be ended */
+    30; /* if processes still live this many seconds after the first kill, they cannot be ended */
 static const double QUEUE_PATIENCE_S =
-    300; /* the same limit in a queue, which may need minutes to end a job */
+    300; /* like KILL_PATIENCE_S, but in a queue, which may need minutes to end a job */
 static const double SLOWER =
     1.15; /* hosts are measured early if a sweep takes longer than the fastest one by this factor */
-static const double LOOKS_APART_S =
-    5; /* seconds between two early measurements, divided by how many times slower a sweep is */
+static const double LOOKS_APART_S = 5; /* this number of seconds, divided by the factor by which sweeps are
+                                          slower, passes between two early measurements */
 static const double LOOKS_LEAST_S = 1; /* least number of seconds between two early measurements */
 
 bool kl_keeper_init(kl_keeper *k, const kl_keeper_options *options) {
@@ -51,8 +51,8 @@ static void look_early(kl_keeper *k) {
         k->look_s = fmin(k->look_s, k->looked_s + fmax(LOOKS_APART_S / slower, LOOKS_LEAST_S));
 }
 
-/* Handle a program that was asked to stop and reports that it could not save: it continues. A person who
- * wants to end the run nevertheless asks a second time, which kills the program. */
+/* Handle the report of a program that was asked to stop, but could not save. The program continues. A person
+ * can still end the run: a second request to stop kills the program. */
 static void take_refusal(kl_keeper *k, const kl_keeper_report *r) {
     uint64_t number = k->tally.attempt * KL_KEEPER_NUMBERS + k->asked;
     if (k->state != KL_KEEPER_SAVING || r->answered < number || r->stopped || r->done)
@@ -83,7 +83,7 @@ static void take_report(kl_keeper *k, const kl_keeper_report *report) {
     look_early(k);
 }
 
-/* Return whether there are hosts without ranks to measure. In a queue, there always may be some. */
+/* Return whether there are hosts without ranks, which can be measured. In a queue this is always assumed. */
 static bool has_others(const kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++)
         if (k->hosts[i].ranks == 0)
@@ -134,8 +134,8 @@ static void mind_time(kl_keeper *k) {
         mind_killing(k);
 }
 
-/* Store whether the attempt waits in a queue, is suspended, or cannot report. This time counts neither as a
- * hang nor as part of the launch. */
+/* Store whether the attempt waits in a queue, is suspended, or cannot report. In these states, a silent
+ * program does not count as hanging. The wait in the queue is not counted as time for the launch. */
 static void take_queue(kl_keeper *k, bool pending) {
     if (k->pending && !pending && !k->watch.reported)
         k->watch.started_s = k->now_s;

@@ -12,7 +12,7 @@
  *     kl_keeper_costs   watch.c       what saving and launching take
  *     kl_keeper_promise outcome.c     forecast and outcome of the last planned move
  *     kl_keeper_wish    wishes.c      requests of people that are not carried out yet
- *     kl_keeper         keeper.c      all of them; speed.c, place.c and prospect.c choose hosts
+ *     kl_keeper         keeper.c      all these parts; speed.c, place.c and prospect.c choose hosts
  *
  * launch.c makes command lines, queue.c knows Slurm's states and options, jobs.c reads what its commands
  * print, fields.c reads files of names and values. */
@@ -27,22 +27,23 @@ enum {
     KL_KEEPER_ACTIONS = 32,      /* greatest number of actions that one step can request */
     KL_KEEPER_NUMBERS = 1000,    /* requests to the program are numbered; attempt n has the numbers from n ·
                                     KL_KEEPER_NUMBERS on */
-    KL_KEEPER_JOBS_NUMBER = 999, /* added to the first number of an attempt: the number of the request by the
-                                    script of the attempt's batch job */
+    KL_KEEPER_JOBS_NUMBER = 999, /* a request by the script of an attempt's batch job has this number, added
+                                    to the first number of the attempt */
 };
 
 enum {
     KL_KEEPER_NOT_EXECUTABLE = 126,
     KL_KEEPER_NOT_FOUND = 127
-}; /* exit codes of shells and launchers that could not run a program */
+}; /* exit codes with which shells and launchers report that they could not run a program */
 
 /* --- hosts --- */
 
 typedef struct kl_keeper_view { /* the result of measuring a host */
     const char *name;
-    uint32_t slots;  /* greatest number of ranks that the host can take */
-    double qos;      /* fitness, 0 … 1; 0: no rank can run on the host */
-    double pace;     /* speed of a rank on the host, divided by that of the best core; 0: not known */
+    uint32_t slots; /* greatest number of ranks that the host can take */
+    double qos;     /* fitness, 0 … 1; 0: no rank can run on the host */
+    double
+        pace; /* speed of a rank on the host, divided by the speed of a rank on the best core; 0: not known */
     bool leaving;    /* true: the host's owner takes the host away, so ranks should leave */
     const char *why; /* why the host is not fit; "": it is fit */
 } kl_keeper_view;
@@ -82,7 +83,7 @@ typedef enum kl_keeper_how {
     KL_KEEPER_EXITED,    /* the program ended by itself; code: its exit code */
     KL_KEEPER_SIGNALLED, /* a signal killed the program; code: the signal */
     KL_KEEPER_MISSING,   /* the launcher could not be started; code: exit code that a shell would give */
-    KL_KEEPER_LOST,      /* how the program ended is not known */
+    KL_KEEPER_LOST,      /* it is not known how the program ended */
     KL_KEEPER_REFUSED,   /* the attempt did not begin: the queue refused its job, or the disk is full */
 } kl_keeper_how;
 
@@ -98,7 +99,8 @@ typedef enum kl_keeper_event_kind {
     KL_KEEPER_REPORT, /* the program has reported its progress; the event has `report` */
     KL_KEEPER_ENDED,  /* the launcher and all its processes have ended; the event has `end` */
     KL_KEEPER_LIMIT,  /* the attempt's time limit is known; the event has `limit_s` */
-    KL_KEEPER_QUEUE,  /* whether the program's silence counts as a hang; the event has `pending` */
+    KL_KEEPER_QUEUE, /* the state of the job in the queue has changed; the event has `pending`: true: a silent
+                        program does not hang */
     KL_KEEPER_MOVE,  /* a person asks to move the run; the event has `names`, or NULL for the fittest hosts */
     KL_KEEPER_DRAIN, /* a person asks to remove ranks from some hosts; the event has `names` */
     KL_KEEPER_STOP,  /* a person asks to save and stop the run; a second such request kills it */
@@ -111,7 +113,7 @@ typedef struct kl_keeper_event {
     size_t count;
     const kl_keeper_report *report;
     kl_keeper_end end;
-    double limit_s; /* end of the time limit, by the clock that gives now_s */
+    double limit_s; /* time at which the attempt's time limit ends, by the same clock as now_s */
     bool pending;
     const char *names; /* names of hosts, separated by commas */
 } kl_keeper_event;
@@ -160,14 +162,15 @@ typedef struct kl_keeper_options {
     uint32_t ranks, least; /* ranks: wanted number of ranks; least: smallest number with which the run
                               continues; in a queue, both count nodes */
     uint32_t tries; /* the keeper gives up after this number of attempts in a row that saved nothing new */
-    double hang_s;  /* least time limit in seconds for a sweep; a program without progress for longer hangs */
+    double hang_s;  /* a program hangs if it makes no progress for this number of seconds; long sweeps make
+                       this limit longer */
     double wait_s;  /* greatest number of seconds for which the keeper waits until enough hosts are fit */
     double look_s;  /* seconds between two measurements of hosts without ranks */
     double
         margin_s; /* seconds before a time limit at which the run is saved; 0: computed from measured times */
     bool queued;  /* true: a queue chooses the hosts of an attempt */
     bool fixed;   /* true: never move the run for speed */
-    kl_keeper_order_fn order; /* function that orders hosts; NULL: the fastest come first */
+    kl_keeper_order_fn order; /* function that orders hosts; NULL: the fastest hosts come first */
     void *self;
 } kl_keeper_options;
 
@@ -188,7 +191,7 @@ typedef enum kl_keeper_cause {
     KL_KEEPER_NO_CAUSE,
     KL_KEEPER_FOR_SPEED,
     KL_KEEPER_FOR_SCALE, /* the program would be faster with another number of ranks */
-    KL_KEEPER_FOR_MOVE,  /* requested */
+    KL_KEEPER_FOR_MOVE,  /* a person asked for a move */
     KL_KEEPER_FOR_DRAIN, /* a person wants a host free of ranks, or the host's owner takes it away */
     KL_KEEPER_FOR_LIMIT,
     KL_KEEPER_FOR_STOP, /* a person asked to stop; nothing is started afterwards */
@@ -204,7 +207,7 @@ typedef struct kl_keeper_watch { /* what the keeper knows about the present atte
     double quiet_s;            /* seconds since the last progress, without pauses of the keeper itself */
     double killed_s;           /* time at which the keeper last tried to kill the processes */
     uint64_t first, sweeps, expected, saved,
-        answered; /* first: number of sweeps in the first report; the others: as in the last report */
+        answered; /* first: number of sweeps done at the first report; the others: as in the last report */
     double sweep_s, best_sweep_s, longest_s, write_s; /* sweep_s: seconds of a sweep, averaged over time;
                                                          best_sweep_s: least value of sweep_s so far */
     bool stopped, done;
@@ -217,8 +220,8 @@ typedef struct kl_keeper_tally {
     uint32_t idle;       /* number of attempts in a row that saved nothing new */
     double longest_s;    /* seconds of the longest sweep of all attempts; 0: no sweep has ended */
     bool reported;       /* true: at least one attempt has reported */
-    bool by_hand; /* true: the present attempt ends because a person asked for it; then it does not count as
-                     one without progress */
+    bool by_hand;     /* true: the present attempt ends because a person asked for it; such an attempt is not
+                         counted in `idle` */
     double refused_s; /* time since which the queue has refused jobs; 0: the queue accepts jobs */
     int code;         /* exit code with which the last attempt ended */
 } kl_keeper_tally;
@@ -227,13 +230,14 @@ typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
     double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
-    double sweep_rows; /* least value so far of the seconds of a sweep × rows per second of all ranks,
-                          averaged over time; 0: not known */
-    double
-        doubt; /* required ratio of the gain of a move to its cost, at least 1; grows if moves disappoint */
+    double sweep_rows; /* about the number of rows in a sweep; least product so far of the seconds of a sweep
+                          and the rows per second of all ranks; 0: not known */
+    double doubt; /* factor on the required ratio of gain to cost of a move, at least 1; grows if moves gain
+                     less than forecast */
 } kl_keeper_costs;
 
-typedef struct kl_keeper_promise { /* the last planned move or restart; number 0: none waits for its outcome
+typedef struct kl_keeper_promise { /* the last planned move or restart, and what it has brought; number 0:
+                                    * there is none whose outcome is open
                                     */
     uint64_t number;
     double asked_s; /* time at which the program was asked to stop, or at which its failure was noticed */
@@ -260,12 +264,12 @@ typedef struct kl_keeper {
     double look_s, looked_s; /* look_s: time of the next measurement of hosts without ranks; looked_s: time at
                                 which the last measurement began */
     double limit_s;          /* time at which the attempt's time limit ends; 0: it has none */
-    double pays_s;           /* time since which a move to better hosts has paid; 0: a move does not pay */
-    double waited_s;         /* time at which the wait for hosts began; 0: the keeper is not waiting */
-    bool looks;              /* true: hosts are being measured */
-    bool pending;            /* true: the attempt waits in a queue, is suspended, or cannot report */
-    uint64_t asked;          /* number of requests to the program in the present attempt */
-    uint64_t decisions;      /* number of decisions so far */
+    double pays_s;   /* time since which a move to better hosts has looked worthwhile; 0: it does not now */
+    double waited_s; /* time at which the wait for hosts began; 0: the keeper is not waiting */
+    bool looks;      /* true: hosts are being measured */
+    bool pending;    /* true: the attempt waits in a queue, is suspended, or cannot report */
+    uint64_t asked;  /* number of requests to the program in the present attempt */
+    uint64_t decisions; /* number of decisions so far */
     kl_keeper_watch watch;
     kl_keeper_tally tally;
     kl_keeper_costs costs;
@@ -394,13 +398,13 @@ bool kl_slurm_listed(
 /* Return whether a node with these features satisfies a constraint such as "a&b|c", or the empty constraint.
  * No node satisfies a constraint of any other form. */
 bool kl_slurm_has_features(const char *constraint, const char *features);
-/* Make the beginning that the names of all jobs of a run have. It is the name that the user gave, or else the
- * program's name, and a number. */
+/* Make the common beginning of the names of all jobs of a run. It consists of a name and a number. The name
+ * is the one that the user gave, or else the program's name. */
 void kl_slurm_name(const char *options, const char *program, uint64_t token, char name[KL_SLURM_NAME_BYTES]);
 /* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is none.
  */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]);
-/* Return whether this error message of sbatch leaves open if the job was accepted. */
+/* Return whether this error message of sbatch does not say if the job was accepted. */
 bool kl_slurm_is_unclear(const char *said);
 
 /* --- jobs.c: the output of Slurm's commands, and the script of a job --- */

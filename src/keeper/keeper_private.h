@@ -30,8 +30,8 @@ kl_keeper_host *kl_keeper_find(const kl_keeper *keeper,
                                const char *name); /* Return the host with this name, or with the same first
                                                      label, as "n1" for "n1.site.org"; NULL: there is none. */
 bool kl_keeper_take_views(kl_keeper *keeper, const kl_keeper_view *views, size_t count);
-/* Take from a report on which hosts the ranks are, and how fast they are. weight: weight of this report in
- * the averages over time. */
+/* Store on which hosts the ranks are and how fast they are, as the report says. The weight of this report in
+ * the averages over time is `weight`. */
 bool kl_keeper_take_rates(kl_keeper *keeper, const kl_keeper_report *report, double weight);
 /* Return an average over time after one more value. mean: the average so far; 0: there is none. */
 double kl_keeper_smooth(double mean, double value, double weight);
@@ -42,8 +42,8 @@ bool kl_keeper_names_known(const kl_keeper *keeper, const char *names, char unkn
 
 /* --- speed.c --- */
 
-/* Return the speed of a rank on this host: the measured speed, or else a forecast. If a speed was ever
- * measured, the unit is rows per second. */
+/* Return the speed of a rank on this host: the measured speed, or else a forecast. The unit is rows per
+ * second if the speed of any rank was measured so far. */
 double kl_keeper_rank_speed(const kl_keeper *keeper, const kl_keeper_host *host);
 /* Return the forecast seconds of a sweep on the hosts that were chosen for the next attempt; 0: there is no
  * forecast. */
@@ -70,7 +70,7 @@ double kl_keeper_hang_s(const kl_keeper *keeper); /* Return the longest time in 
                                                      is not a hang; 0: no limit is known. */
 double kl_keeper_margin_s(
     const kl_keeper *keeper); /* Return how many seconds before a time limit the run must be saved. */
-/* Learn from a program that has ended after it was asked to stop how long this takes. */
+/* Learn how long it takes to stop the program. It has just ended after a request to stop. */
 void kl_keeper_watch_stopped(kl_keeper *keeper);
 
 /* --- prospect.c --- */
@@ -92,8 +92,8 @@ kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *keeper);
 
 void kl_keeper_promise_make(kl_keeper *keeper, uint64_t number, const kl_keeper_prospect *prospect);
 void kl_keeper_promise_began(kl_keeper *keeper);  /* Handle the first report after the planned move. */
-void kl_keeper_promise_settle(kl_keeper *keeper); /* End the judgement of the planned move: its outcome is the
-                                                     time that it has saved so far. */
+void kl_keeper_promise_settle(kl_keeper *keeper); /* Record the outcome of the planned move: the time that it
+                                                     has saved so far. The move is then no longer observed. */
 
 /* --- tally.c --- */
 

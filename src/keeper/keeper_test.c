@@ -243,7 +243,7 @@ static void by_share(void *self, const kl_keeper_host *hosts, size_t count, uint
     }
 }
 
-/* An order of hosts must use the rates of ranks for hosts in use, because these hosts are not measured. */
+/* Hosts in use are not measured. A function that orders hosts must get the rates of their ranks instead. */
 static void an_order_knows_what_ranks_get_on_hosts_in_use(void **state) {
     (void)state;
     world w;
@@ -613,8 +613,8 @@ static void without_progress_nothing_is_restarted_for_ever(void **state) {
             world_pass(&w, 0.1);
         }
         assert_true(w.over && w.end.result == KL_KEEPER_GAVE_UP);
-        /* A planned move may save newer state. Then the program may be started the full number of times
-         * again. */
+        /* A planned move may save new sweeps. After such a move, the count of attempts without progress
+         * begins again at 0. */
         uint32_t series = w.save_every_s > 0 ? w.moves + 1 : 1;
         assert_true(w.starts <= series * (w.keeper.options.tries + 1));
         assert_true(w.save_every_s > 0 || w.starts <= w.keeper.options.tries);

@@ -74,9 +74,9 @@ static void add_hosts(words *w, const char *option, const kl_launch *l) {
     kl_buffer_free(&hosts);
 }
 
-/* Add mpirun of Open MPI and its options. Without the first one, mpirun waits a second after the death of a
- * rank before it kills the others. Ranks are not bound to cores, because each mpirun on a host would bind its
- * first rank to the first core. */
+/* Add mpirun of Open MPI and its options. With odls_base_sigkill_timeout 0, mpirun kills the other ranks at
+ * once when a rank has died. Its default is to wait a second. Ranks are not bound to cores, because each
+ * mpirun on a host would bind its first rank to the first core. */
 static void add_openmpi(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "mpirun");
     add_command(w, "--mca odls_base_sigkill_timeout 0");

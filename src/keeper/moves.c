@@ -6,8 +6,8 @@
 
 #include "keeper/keeper_private.h"
 
-/* Before a move, its gain must last for some time: the loop may balance its rows itself, or other programs
- * may end. */
+/* A move must look worthwhile for some time before it is made. The need for it may pass: the loop may balance
+ * its rows, or other programs may end. */
 static const double SETTLE_LEAST_S = 2, SETTLE_MOST_S = 30;
 static const double SETTLE_SWEEPS = 5;
 static const double MARGIN_PART =
@@ -75,8 +75,8 @@ static const kl_keeper_host *host_to_leave(const kl_keeper *k, uint32_t *count) 
     return first;
 }
 
-/* Return whether the run can leave drained hosts. In a queue, there must be as many idle hosts as the run
- * leaves, or the next job would only wait. */
+/* Return whether the run can leave drained hosts. In a queue, as many hosts must be idle as the run leaves.
+ * Otherwise the next job would only wait. */
 static bool can_leave(kl_keeper *k, uint32_t leaving) {
     uint32_t idle = 0;
     if (!k->options.queued)
@@ -144,7 +144,7 @@ static void consider_speed(kl_keeper *k) {
     }
 }
 
-/* In a queue, move the run if more hosts than it uses are free, and more hosts are worth the cost of a move.
+/* In a queue, move the run to more hosts if more hosts are free and the gain exceeds the cost of the move.
  */
 static void consider_queue(kl_keeper *k) {
     uint32_t used = 0, free = 0;

@@ -5,7 +5,7 @@
 
 static const double DOUBT_MOST = 64;
 static const double DISAPPOINTS =
-    0.25; /* a move that saves less than this part of its forecast gain raises the factor */
+    0.25; /* if a move saves less than this part of its forecast gain, the factor costs.doubt is doubled */
 
 void kl_keeper_promise_make(kl_keeper *k, uint64_t number, const kl_keeper_prospect *p) {
     kl_keeper_promise_settle(k);

@@ -24,7 +24,7 @@ static int faster_first(const void *a, const void *b) {
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* Put the fastest hosts first. Among equally fast hosts, those in use come first; otherwise hosts keep the
+/* Put the fastest hosts first. Among equally fast hosts, hosts in use come first. All other hosts keep the
  * order of the table. If memory runs out, the order of the table stays. */
 static void order_by_speed(const kl_keeper *k, uint32_t *order) {
     choice *choices = malloc((k->count + 1) * sizeof *choices);
@@ -41,16 +41,16 @@ static void order_by_speed(const kl_keeper *k, uint32_t *order) {
     free(choices);
 }
 
-/* Return the fitness of a host. A host in use is not measured; the rate of its ranks, divided by that of the
- * best rank, is used instead. */
+/* Return the fitness of a host. A host in use is not measured. Its fitness is the rate of its ranks, divided
+ * by the rate of the best rank. */
 static double share_of(const kl_keeper *k, const kl_keeper_host *h) {
     if (h->ranks > 0 && h->rate > 0 && k->costs.rank_rate > 0)
         return fmin(h->rate / h->ranks / k->costs.rank_rate, 1);
     return h->qos;
 }
 
-/* Give ranks to hosts in this order. last: false: to hosts with few failures; true: to those with many.
- * Return the number of ranks that now have a host. */
+/* Give ranks to the hosts in `order`. last: false: use only hosts with few failures; true: use only hosts
+ * with many. Return the number of ranks that now have a host. */
 static uint32_t fill(kl_keeper *k, const uint32_t *order, const char *names, bool last, uint32_t placed) {
     for (uint64_t i = 0; i < k->count && placed < k->options.ranks; i++) {
         if (order[i] >= k->count)

@@ -3,9 +3,9 @@
 
 #include "keeper/keeper_private.h"
 
-static const double MARGIN = 1.25; /* a move must gain at least this multiple of its cost */
-static const double RATIO_LEAST =
-    1.1; /* a sweep on the present hosts must take at least this multiple of a sweep on the others */
+static const double MARGIN = 1.25;      /* a move pays only if it gains more than this multiple of its cost */
+static const double RATIO_LEAST = 1.1;  /* a move pays only if a sweep on the present hosts takes more than
+                                           this multiple of a sweep on the other hosts */
 static const double LAUNCH_GUESS_S = 2; /* seconds of a launch that are assumed before one was measured */
 
 /* Return the number of sweeps that are left. If the run's length is not known, assume that it is half done.

@@ -153,8 +153,8 @@ void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most)
 
 /* --- lists of hosts --- */
 
-typedef struct hostlist { /* the parts of "n[01-03,7]x": "n" before, the numbers in, and "x" after the
-                             brackets */
+typedef struct hostlist { /* the parts of "n[01-03,7]x": "n" before the brackets, the numbers in the brackets,
+                             and "x" after them */
     const char *front, *inner, *back;
     int front_bytes, back_bytes;
 } hostlist;
@@ -287,7 +287,7 @@ bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     return *job != '\0';
 }
 
-/* Return whether this error message leaves open if the controller has accepted the job. */
+/* Return whether this error message does not say if the controller has accepted the job. */
 bool kl_slurm_is_unclear(const char *said) {
     static const char *const WORDS[] = {"timed out",  "Timed out",    "Unable to contact",
                                         "Zero Bytes", "ommunication", "onnection"};

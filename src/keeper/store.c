@@ -14,7 +14,7 @@ static bool is_worth_a_line(const kl_keeper_host *h) {
     return h->ranks > 0 || h->drained || h->failures > 0;
 }
 
-/* Write a value that is not 0. */
+/* Write a value, unless it is 0. */
 static void put_count(kl_buffer *text, const char *name, uint64_t value) {
     if (value > 0)
         kl_put_field_count(text, name, value);
@@ -158,7 +158,7 @@ static void begin_again(kl_keeper *k) {
     k->state = KL_KEEPER_NEW;
 }
 
-/* Take hosts in use as fit, because they are not measured. */
+/* Treat hosts in use as fit, because they are not measured while they are in use. */
 static void trust_hosts_in_use(kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++) {
         kl_keeper_host *h = &k->hosts[i];

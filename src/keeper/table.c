@@ -53,8 +53,9 @@ static double part(double value) {
     return value > 0 ? fmin(value, 1) : 0;
 }
 
-/* Take in the results of measuring hosts. A host in use keeps its pace, because the rates of its ranks say
- * more. A queue reports all hosts that the next job can have, and no others. */
+/* Take in the results of measuring hosts. A host in use keeps its pace, because the rates of its ranks are
+ * better measurements. A queue reports exactly the hosts that the next job can have, so all other hosts
+ * become unfit. */
 bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t count) {
     for (uint64_t i = 0; i < k->count && k->options.queued; i++)
         k->hosts[i].qos = 0;
@@ -108,7 +109,8 @@ static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     return NULL;
 }
 
-/* Learn the rate of a rank on a host of pace 1. A single report of a high rate changes it only a little. */
+/* Learn the rate of a rank on a host of pace 1, the fastest kind. A higher rate in a single report changes
+ * the learned rate only a little. */
 static void learn_rate(kl_keeper *k) {
     static const double LEAST_PACE = 0.25, WEIGHT = 0.2;
     double best = 0;
@@ -124,7 +126,8 @@ static void learn_rate(kl_keeper *k) {
         k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
 }
 
-/* Return an average over time. It is used for times and not for rates, because the times of sweeps add up. */
+/* Return an average over time. Rates are averaged as 1 / rate, because the times of sweeps add up, and their
+ * rates do not. */
 double kl_keeper_smooth(double mean, double value, double weight) {
     return mean > 0 ? mean + weight * (value - mean) : value;
 }

@@ -11,7 +11,8 @@ static const double START_LAUNCHES = 10; /* time limit for the first report, as 
                                             launch to first report of earlier attempts */
 static const double WATCHED_MOST_S =
     1; /* if the clock moves further than this between two calls, the keeper itself was stopped */
-static const double MARGIN_LEAST_S = 10; /* least number of seconds to save before a time limit */
+static const double MARGIN_LEAST_S =
+    10; /* least number of seconds before a time limit at which the run is saved */
 static const double SMOOTH_S =
     1; /* time constant in seconds of averages over time; speeds change, because other programs come and go */
 static const double LEARN_S = 10; /* time constant in seconds for learning the least time of a sweep */
@@ -43,8 +44,9 @@ static void note_first(kl_keeper *k, const kl_keeper_report *r) {
     k->tally.reported = true;
 }
 
-/* Learn the least product of a sweep's seconds and the rate of all ranks. Rates are a little older than the
- * time of the sweep, so one report changes little. */
+/* Learn the least product of the seconds of a sweep and the rate of all ranks. A single product may be too
+ * small, because the rates are a little older than the time of the sweep. So each report changes the result
+ * only a little. */
 static void learn_rows(kl_keeper *k, double passed_s) {
     double rows = 0;
     for (uint64_t i = 0; i < k->count; i++)
@@ -84,8 +86,9 @@ void kl_keeper_watch_time(kl_keeper *k, double passed_s) {
     k->watch.quiet_s += fmin(fmax(passed_s, 0), WATCHED_MOST_S);
 }
 
-/* Return for how many seconds a program may make no progress; 0: for any time. The length of the first sweep
- * is not known. When the loop is closed, the program may still write results for any time. */
+/* Return for how many seconds a program may make no progress; 0: there is no limit. Before the first sweep
+ * has ended, only --hang gives a limit. After the loop is closed there is no limit, because the program may
+ * still write results. */
 static double silence_s(const kl_keeper *k) {
     const kl_keeper_watch *w = &k->watch;
     double longest_s = fmax(w->longest_s, k->tally.longest_s);

@@ -1,5 +1,5 @@
-/* Requests of people to move the run, to free hosts, and to stop. Each request is answered at once, and the
- * decision follows later. */
+/* Requests of people to move the run, to free hosts, and to stop. Each request is answered at once and
+ * carried out later. */
 #include <stdio.h>
 #include <string.h>
 

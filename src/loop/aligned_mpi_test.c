@@ -1,7 +1,7 @@
 /* Compare aligned loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Started by
  * mpirun.
  *
- *   aligned_mpi_test moves     rows move at every opportunity, to places that a seed gives
+ *   aligned_mpi_test moves     rows move at every opportunity, to random places
  *                    rounds    a rank is slow in the body of a follower, and rows move by measurements
  *                    collect   rows are reduced, gathered and scattered
  *                    use       calls are wrong

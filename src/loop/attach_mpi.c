@@ -143,7 +143,7 @@ kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, voi
     return conclude(l, status, &why, error);
 }
 
-/* --- arrays that other loops, which have the same ranges of rows, use too --- */
+/* --- arrays that several loops with the same ranges of rows use --- */
 
 const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base) {
     const kl_layout *layout = l->rank.layout.lead;

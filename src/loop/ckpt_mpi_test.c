@@ -14,7 +14,8 @@ typedef struct state {
     const char *kind;
     uint64_t rows, sweeps;
     kilter_loop *loop;
-    /* u, v, part: rows of WIDTH doubles. v is used only by bodies that must not write what they read */
+    /* u, v: rows of WIDTH doubles; v is used only by bodies that must not write what they read; part: rows of
+     * one double, which are summed */
     double *u, *v, *part;
     double sum;       /* a kept value that depends on all rows, and on which the rows depend */
     uint64_t steps;   /* kept */
@@ -162,7 +163,7 @@ static void relax(const state *s, const double *from, double *to, uint64_t i) {
     }
 }
 
-/* Rows are copied from u to v in even steps, and back in odd ones. */
+/* Compute the rows of v from u in even steps, and the rows of u from v in odd steps. */
 static void sweep_rows(state *s) {
     kilter_range r;
     const double *from = s->steps % 2 == 0 ? s->u : s->v;

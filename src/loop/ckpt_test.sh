@@ -82,7 +82,7 @@ damage() {
     file=$(newest)
     size=$(stat -c %s "$file")
     [ "$(find "$folder" -name 'c.*.h5' | grep -vc kept)" -eq 2 ] || fail "there are not two generations of checkpoints"
-    for at in 0 100 $((size / 2)) $((size - 1)); do # torn: only a part of the file is there
+    for at in 0 100 $((size / 2)) $((size - 1)); do # the file is torn: only its beginning is there
         rm -f "$folder"/c.*
         cp "$folder"/kept/* "$folder"
         truncate -s "$at" "$file"
@@ -168,7 +168,7 @@ failures() {
     reference doall
     die 2 doall 2
     local starts
-    for starts in 1 2; do # these end before a checkpoint
+    for starts in 1 2; do # these starts end before their first checkpoint
         KILTER_CHECKPOINT=$folder/c KILTER_CHECKPOINT_S=1e9 launch 2 run doall $rows $sweeps
         [ "$(result)" = "$right" ] && [ "$(resumed)" -gt 0 ] || fail "start $starts began anew, not from the checkpoint"
     done
@@ -234,7 +234,7 @@ full() {
     path=
 }
 
-ask() { # NUMBER WHAT
+ask() { # NUMBER WHAT: write a request, as a keeper does
     printf '{"version":1,"number":%d,"what":"%s"}\n' "$1" "$2" >"$keep/request.new"
     mv "$keep/request.new" "$keep/request"
 }
@@ -248,7 +248,7 @@ await() { # JQ-EXPRESSION: wait until the expression is true for the progress fi
     cat "$keep/progress"
     fail "this never became true for the progress file: $1"
 }
-begin_kept() { # RANKS
+begin_kept() { # RANKS: start the program as under a keeper
     export KILTER_KEEP=$keep KILTER_CHECKPOINT=$folder/c
     "$mpiexec" "${flags[@]}" -n "$1" "$program" keep $rows >"$folder/out" 2>&1 </dev/null &
     launcher=$!

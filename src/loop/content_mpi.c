@@ -1,4 +1,5 @@
-/* Content of rows, whose size changes. The program's functions pack and unpack it. */
+/* Row content: data that a row has beside its arrays, and whose size changes. Functions of the program pack
+ * and unpack this data. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>

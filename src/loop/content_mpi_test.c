@@ -133,7 +133,7 @@ static kilter_status call_loop(world *w, kilter_error *error) {
     }
 }
 
-/* Do what the test wants the present function to do: nothing, a call of the loop, or death of the rank. */
+/* Do what the test wants from the present function: do nothing, call the loop, or kill the rank. */
 static void enter(world *w, function f) {
     kilter_error error = {KILTER_OK, ""};
     if (w->dies == f && --w->dies_in == 0)

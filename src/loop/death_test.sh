@@ -17,7 +17,7 @@ else
 fi
 
 failed=0
-lose() { # ARGUMENT…: run misuse_mpi_test, in which a rank dies; each survivor must say that it is right
+lose() { # ARGUMENT…: run misuse_mpi_test, in which a rank dies; each survivor must print "is right"
     SECONDS=0
     timeout -k 5 50 "${launcher[@]}" -n $ranks "$program" "$@" >"$out" 2>&1 </dev/null
     local code=$?

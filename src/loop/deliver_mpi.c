@@ -43,8 +43,8 @@ static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
 }
 
 /* Tell each rank how many bytes it will get. On one host the ranks use messages, which wake the receivers.
- * Otherwise they use a collective operation, which needs fewer messages. It must not be mixed up with
- * another collective operation, so all ranks compare their calls first. */
+ * Otherwise they use a collective operation, which needs fewer messages. All ranks compare their calls first,
+ * so that no rank is in a different collective operation. */
 static kilter_status exchange_sizes_far(kilter_loop *l, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);

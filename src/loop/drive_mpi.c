@@ -192,8 +192,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
 }
 
 /* Return the time after an action that began at now_s. Reading the clock after each action would cost a
- * hundredth of a short sweep. A wait has read the clock already. At the beginning of a sweep without moves,
- * no stage needs the time, so the clock is not read. */
+ * hundredth of a short sweep, so two cases avoid it. A wait has already read the clock. At the beginning of a
+ * sweep without moves, no stage needs the time. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
     if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST) && !l->rank.exchange.moving)
         return now_s;

@@ -1,6 +1,6 @@
-/* Make the loops of an example move rows at every opportunity, to places that follow from the seed
- * FORCED_SEED in the environment. Pipelines get blocks of random size, and several passes in a sweep. The
- * compiler includes this header before the example's source. */
+/* Make the loops of an example move rows at every opportunity, to random places. The environment variable
+ * FORCED_SEED is the seed of the random numbers. Pipelines get blocks of random size, and several passes in a
+ * sweep. The compiler includes this header before the example's source. */
 #ifndef KL_FORCED_TEST_HELPER_H
 #define KL_FORCED_TEST_HELPER_H
 

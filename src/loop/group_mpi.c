@@ -199,8 +199,8 @@ kilter_status kl_requests_look(kl_group *g, kl_requests *r, kilter_error *error)
 }
 
 /* A message between two cores is often less than a microsecond late. Checking for it takes less time than
- * reading the clock, so check several times before. If there are more ranks than cores, another rank may need
- * the core. */
+ * reading the clock, so check several times before reading the clock. If there are more ranks than cores,
+ * check only once, because another rank may need the core. */
 enum { LOOKS_AT_ONCE = 8 };
 
 static kilter_status look_repeatedly(kl_group *g, kl_requests *r, int *done, kilter_error *error) {
@@ -260,8 +260,9 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* Number of ranks in a pair. In a pair, each rank sends one message to the other, and so can wake it. With
- * more ranks, MPI may forward messages through a rank, and a sleeping rank would delay them. */
+/* Number of ranks in a pair. Each rank of a pair sends one message to the other rank, and can ring its bell
+ * to wake it. With more ranks, MPI may forward messages through a rank, and a sleeping rank would delay them.
+ */
 enum { PAIR = 2 };
 
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,

@@ -40,7 +40,8 @@ typedef struct kl_requests { /* A set of requests. All zero: no requests. */
     MPI_Request *requests;
     int *done;
     MPI_Status *statuses;
-    /* number of receives, which come first; number of all requests; room in the arrays */
+    /* receives: number of receives, which come first in the arrays; count: number of all requests; capacity:
+     * room in the arrays */
     size_t receives, count, capacity;
     size_t open;     /* number of requests that are not complete */
     bool collective; /* true: the only request is that of a collective operation */
@@ -48,7 +49,7 @@ typedef struct kl_requests { /* A set of requests. All zero: no requests. */
     bool silent;
 } kl_requests;
 
-/* Receive or send a message of any size, in pieces because MPI counts in int. */
+/* Receive or send a message of any size. Large messages are split, because MPI counts bytes in an int. */
 kilter_status kl_receive(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 kilter_status kl_send(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 /* Make a collective operation the only request of the set. code: the value that MPI returned when the
@@ -70,7 +71,8 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
 
 /* Wait for a collective operation. code: the value that MPI returned when the operation began. */
 kilter_status kl_group_await(kl_group *group, int code, MPI_Request request, kilter_error *error);
-/* Begin to bring the first `bytes` bytes of each rank's report to all ranks, in the order of ranks. */
+/* Begin to send the first `bytes` bytes of each rank's report to all ranks. `all` gets the reports in the
+ * order of ranks. */
 kilter_status kl_group_share(kl_group *group, kl_requests *requests, const void *mine, void *all,
                              size_t bytes, kilter_error *error);
 typedef struct kl_reduction {

@@ -51,7 +51,8 @@ static int owner_of(const kilter_loop *l, uint64_t row) {
     return rank;
 }
 
-/* array_row: a row of an array. Its rank is that of row stride · array_row + offset of the leading loop. */
+/* Add to the text which rank has row `array_row` of an array. It is the rank that has row stride · array_row
+ * + offset of the leading loop. */
 static void say_where(const kilter_loop *l, const kl_map *map, uint64_t array_row, text *t) {
     uint64_t row = map->stride * array_row + map->offset;
     const kl_gone *gone = when_gone(l, row);
@@ -92,8 +93,8 @@ static void say(const kilter_loop *l, size_t array, uint64_t row) {
     (void)!write(STDERR_FILENO, t.at, t.size);
 }
 
-/* Return the number of the row at an index that counts from the first row with address space. For a ghost
- * row beyond an end of a periodic array, return the number of the row that it copies. */
+/* Return the number of the row at an index. Index 0 is the first row that has address space. For a ghost row
+ * beyond an end of a periodic array, return the number of the row that it copies. */
 static uint64_t row_at(const kl_array *array, uint64_t index) {
     return array->periodic ? index % array->map.rows : index;
 }

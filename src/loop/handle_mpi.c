@@ -3,10 +3,10 @@
 
 #include "loop/loop_mpi.h"
 
-static const double TELL_AFTER_S =
-    1; /* seconds that a rank waits before it sends the list of its calls to the next rank */
-static const double SPIN_S =
-    0.01; /* seconds of busy waiting before the first sleep; the length of sleeps depends on it */
+/* seconds that a rank waits before it sends the list of its calls to the next rank */
+static const double TELL_AFTER_S = 1;
+/* seconds of busy waiting before the first sleep; the length of sleeps depends on it */
+static const double SPIN_S = 0.01;
 
 /* --- options --- */
 

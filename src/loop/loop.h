@@ -1,6 +1,7 @@
-/* The folder loop has its public header in include/kilter/loop.h. The folder rank decides what a rank does.
- * The folder loop carries out these actions with MPI. Each part of a loop changes only its own fields.
- * Other parts call its functions, or read its fields. A file may use only the parts above its own:
+/* The folder loop has its public header in include/kilter/loop.h. The folder rank decides which actions a
+ * rank takes. The folder loop carries out the actions with MPI. A loop has several parts. Only the functions
+ * of a part change its fields. Other parts call these functions, or read the fields. A file may use only
+ * the parts above its own:
  *
  *     part         owner file      what it knows
  *     kl_rows      rows.c          memory of one array's rows, at global addresses
@@ -10,14 +11,14 @@
  *     kl_group     group_mpi.c     the ranks: messages, reductions, waiting
  *     kl_detector  detector_mpi.c  which rank died or gave up, and why
  *     kl_steps     steps_mpi.c     the collective calls made so far: all ranks make the same ones
- *     kl_rank      room rank       the state machine
+ *     kl_rank      folder rank     the state machine, which decides a rank's actions
  *     record       record_mpi.c    the run record, which rank 0 writes
  *     -            content_mpi.c   packs and unpacks rows of changing size
  *     -            drive_mpi.c     the driver: carries out the rank's actions
- *     -            messages_mpi.c  messages, measured before the first sweep
+ *     -            messages_mpi.c  measures the cost of messages before the first sweep
  *     -            handle_mpi.c    options, handles, and the bundle that aligned loops share
  *     -            follow_mpi.c    loops that follow another loop
- *     kilter_loop  open_mpi.c      opens and closes all of them; attach_mpi.c: its arrays; sweep_mpi.c: one
+ *     kilter_loop  open_mpi.c      opens and closes these parts; attach_mpi.c: its arrays; sweep_mpi.c: one
  *                                  sweep; deliver_mpi.c: messages between rows; collect_mpi.c: sums;
  *                                  reduce_mpi.c: reductions; gather_mpi.c: gathers and scatters rows;
  *                                  outcome_mpi.c: summary, failure

@@ -11,13 +11,13 @@
 
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
-typedef struct kl_record_word { /* A message of rank 0 to all ranks about the record. */
+typedef struct kl_record_word { /* A message of rank 0 to all ranks about the run record. */
     kilter_error error;
     uint64_t made; /* 1: there is a record; 0: there is none */
 } kl_record_word;
 
 /* The data that aligned loops share: ranks, calls, and the memory of all arrays. Only one of these loops can
- * be in a sweep, and a failure ends all of them. A loop without followers has such data of its own. */
+ * be in a sweep, and a failure ends all of them. A loop without followers has a kl_bundle of its own. */
 typedef struct kl_bundle {
     kilter_loop *leader;
     /* opened: number of followers opened so far; followers: number of followers that are still open */
@@ -43,7 +43,7 @@ struct kilter_loop {
     kilter_loop_options options;
     kl_bundle *bundle;   /* the data shared with aligned loops; the leading loop frees them */
     char *name;          /* name of the loop, for error messages */
-    uint64_t number;     /* number of this follower; 0: the loop leads */
+    uint64_t number;     /* number of this follower; 0: this is the leading loop */
     double began_s;      /* time at which the present or last sweep began */
     uint64_t began_pass; /* number of passes done before the present or last sweep */
     kilter_loop *_Atomic next_guarded;
@@ -93,7 +93,7 @@ kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *erro
 /* Set l->bundle->failure to KILTER_ERR_USAGE. what: what is wrong with the call. */
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
-/* --- content_mpi.c: content of rows, whose size changes --- */
+/* --- content_mpi.c: row content, which is data of changing size --- */
 /* Pack the rows of the parcels that this rank sends. Return false if a row cannot be packed, or memory ran
  * out. */
 bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count);
@@ -103,8 +103,8 @@ kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, k
 uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows);
 
 /* --- drive_mpi.c: carrying out the rank's actions --- */
-/* Carry out a call of the program, up to the action that ends the call. *now_s: the present time; it is
- * updated. */
+/* Carry out the rank's actions for a call of the program, until an action ends the call. *now_s: the present
+ * time, which this function updates. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
 /* Return the MPI requests of a set of messages. Return NULL if memory ran out. */
 kl_requests *kl_loop_requests(kl_set *set);
@@ -123,8 +123,8 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 void kl_loop_record_decision(const kilter_loop *l, double at_s, const kl_decision *decision);
 /* collective, called before the record ends */
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error);
-/* End the record. failure: the reason why the loop ended; NULL: it was closed. KILTER_ERR_RECORD: rows are
- * missing. */
+/* End the record. failure: the reason why the loop ended; NULL: the loop was closed. KILTER_ERR_RECORD: the
+ * record lacks some of its rows. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 
@@ -139,8 +139,9 @@ kl_keep_what kl_loop_progress_asked(kilter_loop *l, double now_s);
 void kl_loop_progress_end(kilter_loop *l); /* tell the keeper that the loop was closed */
 
 /* --- saver_mpi.c: checkpoints. Without checkpoints, these functions do nothing. --- */
-/* Open the checkpoints if rank 0's options ask for them. Collective. *refused: rank 0 refused the options;
- * then all ranks return the same error, and the caller frees the loop. */
+/* Open the checkpoints if rank 0's options ask for them. Collective. *refused is true if rank 0 refuses the
+ * options, or if a rank lacks memory or cannot write to the folder. All ranks then fail in the same way, and
+ * the caller frees the loop. */
 kilter_status kl_loop_saver_open(kilter_loop *l, bool *refused, kilter_error *error);
 void kl_loop_saver_free(kilter_loop *l);
 /* Save the rows before a sweep if the ranks have agreed to save. Collective. KILTER_ERR_STOPPED: the run
@@ -181,8 +182,8 @@ kl_bundle *kl_loop_new_bundle(int rank, int ranks); /* Return NULL if memory ran
 /* call this after the bundle's leading loop was closed */
 void kl_loop_free_bundle(kl_bundle *bundle);
 
-/* --- collect_mpi.c: checking a call that collects rows between two sweeps. array, other: NULL is an error.
- * --- */
+/* --- collect_mpi.c: checking a call that collects rows between two sweeps. The call is wrong if `array` or
+ * `other` is NULL. --- */
 kilter_status kl_loop_check_collect(kilter_loop *l, const char *call, const kl_array *array,
                                     const void *other);
 

@@ -1,6 +1,6 @@
 /* Compare loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Started by mpirun.
  *
- *   loop_mpi_test moves      rows move at every opportunity, to places that a seed gives
+ *   loop_mpi_test moves      rows move at every opportunity, to random places
  *                 few        rows move in this way, in loops of few iterations and arrays of several types
  *                 rounds     ranks have different speeds, and rows move by measurements
  *                 use        calls are wrong, or have different arguments on the ranks
@@ -293,7 +293,7 @@ static void test_few(void) {
 
 /* --- moves decided by measurements --- */
 
-/* Use CPU time as a part of row i does on this rank; rank 0 is slower than the others. */
+/* Use the CPU time that `part` of a row takes on this rank. Rank 0 is slower than the others. */
 static void be_slow(uint64_t i, double part) {
     (void)i;
     kl_spend_s(part * (rank == 0 ? 60e-6 : 20e-6));

@@ -1,5 +1,5 @@
-/* Test the run record of loops on the ranks of MPI_COMM_WORLD. It is read as kilter report reads it.
- * Started by mpirun. */
+/* Test the run record of loops on the ranks of MPI_COMM_WORLD. The tests read the record with the functions
+ * of `kilter report`. Started by mpirun. */
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -82,8 +82,8 @@ static uint64_t count_of(const kl_report *report, const char *kind) {
     return count;
 }
 
-/* Return the next move from decision number *at on, and set *at to the number after it. Return NULL if there
- * is no further move. */
+/* Return the first decision to move whose number is *at or higher, and set *at to the number after it. Return
+ * NULL if there is none. */
 static const kl_report_decided *next_move(const kl_report *report, size_t *at) {
     const kl_report_decided *move = kl_report_next_decided(report, "move", *at);
     *at = move ? (size_t)(move - report->decided) + 1 : report->decided_count;

@@ -19,10 +19,11 @@ bool kl_memory_raise(kl_memory *memory, size_t array, uint64_t room);
 /* Get memory for the rows `own` and their halos, in all arrays. If memory ran out, return false; some of the
  * memory may be allocated then. */
 bool kl_memory_take(kl_memory *memory, kl_span own);
-/* Free this rank's memory that it needs for the bounds `gone`, but not for the bounds `kept`. */
+/* Free the memory that this rank needed with the bounds `gone`, but does not need with the bounds `kept`.
+ * Bounds say which rows each rank has. */
 void kl_memory_give(kl_memory *memory, const uint64_t *gone, const uint64_t *kept);
-/* Get memory for `more` rows before and after the own rows. more = 0: get memory only for the halos. Return
- * false if memory ran out. */
+/* Give each array memory for its halo and for `more` further rows, on both sides of the rank's own rows. Free
+ * memory beyond these rows. Return false if memory ran out. */
 bool kl_memory_widen(kl_memory *memory, uint64_t more);
 
 #endif

@@ -67,8 +67,8 @@ static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kil
     if (status != KILTER_OK)
         return status; /* not freed after a failure, because MPI may still write into this memory */
     free(data);
-    /* Assume a length of the system's time slice, because measuring it would cost more than a short loop
-     * could gain. */
+    /* Outside simulations, assume a length of the system's time slice. Measuring it would cost more than a
+     * short loop could gain. */
     *messages = (kl_messages){s[0],
                               {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES},
                               (g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S)};

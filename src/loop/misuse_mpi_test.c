@@ -281,7 +281,8 @@ static bool is_far(const char all[N], int i) {
     return true;
 }
 
-/* Return the number of rows, on all ranks together, that have left their first rank. */
+/* Return the number of rows, on all ranks together, that have left their first rank and are not ghost rows
+ * there. */
 static int count_gone(const char first[N], const char all[N]) {
     int gone = 0, sum;
     for (int i = 0; i < N; i++)

@@ -23,15 +23,15 @@ typedef struct kl_posts {       /* The messages between rows on a rank. All zero
     uint64_t listed, room;
 } kl_posts;
 
-/* Post a message. `pass` is the number of the pass since the sweep began, the same on all ranks. Messages
- * are sorted by it first, because between two passes row `from` may move to another rank. That rank numbers
- * its messages anew. Return false if memory ran out. */
+/* Post a message. `pass` is the number of the pass since the sweep began, the same on all ranks. Between two
+ * passes, row `from` may move to another rank, which numbers its messages anew. So messages between the same
+ * two rows are sorted by pass first, then by number. Return false if memory ran out. */
 bool kl_posts_add(kl_posts *posts, uint64_t pass, uint64_t from, uint64_t to, const void *data,
                   uint64_t bytes);
 /* Fill `sorted` and `sends`, and list the messages that stay on `rank`. Rank r has the rows from bounds[r]
  * to bounds[r + 1] − 1. Return false if memory ran out. */
 bool kl_posts_sort(kl_posts *posts, const uint64_t *bounds, uint32_t ranks, uint32_t rank);
-/* Make room for the messages that other ranks send, of `receives` bytes. Return false if memory ran out. */
+/* Make room for the messages from other ranks; `receives` has their sizes. Return false if memory ran out. */
 bool kl_posts_expect(kl_posts *posts, uint32_t ranks);
 /* Add the received messages to the list, and put the list in the order of delivery. Return false if memory
  * ran out. */

@@ -10,7 +10,7 @@
 
 /* least seconds between two writes of the progress: LEAST_S at first, and up to MOST_S if writing is slow */
 static const double LEAST_S = 0.1, MOST_S = 2;
-/* greatest part of the time that may be spent on writing the progress */
+/* greatest part of the loop's time that writing the progress may take */
 static const double PART = 0.005;
 
 struct kl_loop_progress {
@@ -119,7 +119,7 @@ static void fill(kilter_loop *l, double now_s) {
     snprintf(is->error, sizeof is->error, "%s", v->failure.text);
 }
 
-/* Write the progress for the keeper. The slower the file system is, the fewer writes are made. */
+/* Write the progress for the keeper. The longer a write takes, the later the next one follows. */
 static void write_now(kilter_loop *l, double now_s) {
     struct kl_loop_progress *p = l->progress;
     kilter_error why = {KILTER_OK, ""};

@@ -1,8 +1,8 @@
 /* The loop's run record. Rank 0 writes it, because rank 0 has the reports of all ranks and makes the same
- * decisions as they do. A round may last milliseconds, and a loop may last days. So not every round is
- * recorded. A round with a decision always is. Another round is recorded only if the time since the
- * beginning has grown by a fixed factor since the last recorded one. The number of recorded rounds grows
- * with the logarithm of time. */
+ * decisions as they do. A round may last milliseconds, and a loop may last days, so not every round is
+ * recorded. A round with a decision is always recorded. Another round is recorded only if the last recorded
+ * one is old, compared with the loop's age. So the number of recorded rounds grows with the logarithm of the
+ * loop's age. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "loop/loop_mpi.h"
 #include "trace/trace.h"
 
-/* a round is recorded if the time since the beginning is greater than at the last recorded round by this
- * part */
+/* a round without a decision is recorded if this part of the loop's age has passed since the last recorded
+ * round */
 static const double RESOLUTION = 0.005;
 
 typedef struct did { /* Work of a rank since the last recorded round. */
@@ -193,8 +193,8 @@ static void write_open_outcome(const kilter_loop *l) {
         write_outcome(l->record, came_s, spent_s);
 }
 
-/* Write a decision to stay, unless the decision written last has the same verdict. If two verdicts
- * alternate, some decisions are not written. */
+/* Write a decision to stay, unless the decision written last has the same verdict, or the last decision to
+ * stay was written shortly before. So if two verdicts alternate, some decisions are not written. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;

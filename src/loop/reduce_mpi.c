@@ -1,5 +1,5 @@
-/* Reduce the rows of an array to one value by a function of the program. Each rank folds its rows, and rank
- * 0 folds the results of all ranks. */
+/* Reduce the rows of an array to one value by a function of the program. Each rank folds (combines) its rows,
+ * and rank 0 folds the results of all ranks. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>

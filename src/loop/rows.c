@@ -13,9 +13,9 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
  * effect. They get no offset, so that they share no page. */
 static const size_t SKEW_BYTES = 64;
 /* Arrays of at least this size get large pages where the system has them. This saves page faults when rows
- * arrive, and cache misses when they are read. Memory that rows have left stays allocated until the system
- * needs it, because rows often return. The first access to new memory takes up to ten times as long as the
- * copy. */
+ * arrive, and cache misses when they are read. When rows leave, their memory stays allocated until the system
+ * needs it, because rows often return. The first access to new memory takes up to ten times as long as
+ * copying the rows. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
 /* the system's free memory is checked only if at least this number of bytes is needed */
 static const uint64_t LOOK_FROM_BYTES = 1 << 20;
@@ -81,8 +81,8 @@ static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 
-/* Return the first of the kept ranges, in the order of pages, that ends after page `at`. *pages: the pages
- * of this range. */
+/* Find the first kept range whose pages end after offset `at`. *pages: the pages of this range. Return false
+ * if there is no such range. */
 static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
     bool found = false;
     for (size_t k = 0; k < count; k++) {

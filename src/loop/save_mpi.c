@@ -44,8 +44,8 @@ static void join(kl_saving *s) {
     s->job.joined = true;
 }
 
-/* Let a thread do work while the program waits. If a file exceeds a limit on its size, a thread gets an
- * error, while the program would get a signal. */
+/* Let a thread do work, and wait for the thread. The thread blocks signals. So if a file exceeds the limit on
+ * its size, writing fails with an error, and no signal ends the program. */
 static kilter_status run_now(kl_saving *s, void (*body)(kl_saving *save, kilter_error *error)) {
     if (start(s, body))
         join(s);

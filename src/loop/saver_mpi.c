@@ -9,9 +9,8 @@
 #include "model/model.h"
 
 static const double WORDS_S = 0.1; /* least seconds between two messages of rank 0 about saving */
-static const double GUESSED_BYTES_PER_S = 1e9,
-                    /* assumed speed and fixed cost of copying rows, until they are measured */
-    GUESSED_FIXED_S = 0.001;
+/* assumed speed and fixed cost of copying rows, until they are measured */
+static const double GUESSED_BYTES_PER_S = 1e9, GUESSED_FIXED_S = 0.001;
 
 /* --- opening --- */
 

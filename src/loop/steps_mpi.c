@@ -10,7 +10,7 @@
 
 enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
-/* if a rank's last check is longer ago than this number of seconds, the rank has not been waiting since */
+/* if more seconds than this lie between two checks, the rank was not waiting in between */
 static const double APART_S = 0.5;
 
 bool kl_loop_checks(void) {

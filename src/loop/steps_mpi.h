@@ -35,21 +35,21 @@ typedef struct kl_steps {
     double looked_s, waits_s;
     uint64_t told;   /* value of `number` in the list that was sent last to the next rank */
     bool heard_last; /* true: the rank before this one sends no further list */
-    double
-        tell_after_s; /* seconds of waiting after which this rank sends its list of calls to the next rank */
+    /* seconds of waiting after which this rank sends its list of calls to the next rank */
+    double tell_after_s;
     kl_steps_word word;
     kl_requests requests; /* requests of the message `word` */
 } kl_steps;
 
 bool kl_loop_checks(void); /* Return whether checking mode is set on this rank. */
-/* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has no
- * such argument. */
+/* Record that this rank enters a collective call, after `sweeps` sweeps. array, root: arguments of the call;
+ * 0: the call has no such argument. */
 void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int root);
 /* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers to be summed over all ranks;
- * NULL: none. KILTER_ERR_USAGE, on all ranks: the calls differ. */
+ * NULL: there is nothing to sum. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
-/* Compare the calls of the rank before this one with own calls, and send own calls to the next rank. Call
- * this while a rank waits, and now and then. */
+/* Compare this rank's calls with those of the rank before it, and send this rank's calls to the next rank.
+ * Call this often while the rank waits, and now and then while it works. */
 kilter_status kl_steps_look(kl_steps *steps, double now_s, kilter_error *error);
 kilter_status kl_steps_close(kl_steps *steps, kilter_error *error);
 

@@ -1,5 +1,6 @@
 /* Read a list of commands that wait for each other. An entry is a line NAME: NAMES and, indented below it, a
- * command. The names after the colon are those of the commands that must succeed first. */
+ * command. NAME is the name of this command. The names after the colon are commands that must succeed before
+ * it begins. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +9,9 @@
 typedef struct reading {
     kl_map_list *list;
     const char *file;
-    uint64_t line;   /* number of the line that is being read, from 1 on */
-    kl_buffer needs; /* names of the commands that any command needs, each ended by NUL */
+    uint64_t line; /* number of the line that is being read, from 1 on */
+    kl_buffer
+        needs; /* for all commands read so far: the names of the commands that they need, each ended by NUL */
     kilter_error *error;
 } reading;
 
@@ -180,8 +182,8 @@ static kilter_status resolve(const reading *r) {
 
 /* --- circles --- */
 
-/* Report a circle. Every entry in `left` waits for another entry in `left`. Follow these from one to the next
- * until an entry comes a second time. */
+/* Report a circle. Every entry in `left` waits for another entry in `left`. Go from an entry to one for which
+ * it waits, as often as there are entries; the entry reached then is in a circle. */
 static kilter_status refuse_circle(const reading *r, const uint64_t *left, uint64_t first) {
     const kl_map_list *l = r->list;
     uint64_t at = first;
@@ -252,9 +254,9 @@ uint64_t kl_map_waits_failed(kl_map_waits *w, uint64_t i, uint64_t *skipped) {
     }
 }
 
-/* Check that no commands wait in a circle. Remove commands that wait for no other one, until there are none;
- * commands that stay are in a circle. Then compute the length of each command's longest chain, in the reverse
- * order. */
+/* Check that no commands wait in a circle. Repeatedly remove a command that waits for no remaining command.
+ * If some commands can never be removed, there is a circle. Then compute the length of each command's longest
+ * chain, in the reverse order of removal. */
 static kilter_status check_circles(const reading *r) {
     kl_map_list *l = r->list;
     kl_map_waits w;

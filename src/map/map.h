@@ -20,8 +20,8 @@ typedef struct kl_map_fill {
 typedef struct kl_map_template kl_map_template;
 
 /* Make a template from the words of a command. If no word has a replacement string, {} is appended. If there
- * are no words, each value is a whole command line. quoted: the shell must not interpret the words. A failure
- * gives KILTER_ERR_MEMORY. */
+ * are no words, each value is a whole command line. quoted: true: quote the words, so that the shell does not
+ * interpret them. A failure gives KILTER_ERR_MEMORY. */
 kilter_status kl_map_template_new(size_t count, const char *const *words, bool quoted,
                                   kl_map_template **filled, kilter_error *error);
 void kl_map_template_free(kl_map_template *t);
@@ -52,8 +52,8 @@ bool kl_map_source_begin(kl_map_source *source);
 /* Cut `size` bytes into records, each of which ends at a delimiter. The last record needs no delimiter. */
 bool kl_map_source_lines(kl_map_source *source, const char *bytes, size_t size, char delimiter);
 void kl_map_source_free(kl_map_source *source);
-/* Return the number of combinations of records. Sources that are paired one to one have as many pairs as the
- * shortest of them has records. UINT64_MAX: the number is too large. */
+/* Return the number of combinations of records. If sources are paired one to one, the shortest of them gives
+ * the number of pairs. UINT64_MAX: the number is too large. */
 uint64_t kl_map_combinations(const kl_map_source *sources, size_t count);
 /* Append the values of combination `i`. The record of the last source changes first. */
 void kl_map_put_combination(const kl_map_source *sources, size_t count, uint64_t i, kl_buffer *values);
@@ -85,7 +85,7 @@ void kl_map_list_free(kl_map_list *list);
 const char *kl_map_list_name(const kl_map_list *list, uint64_t i);
 const char *kl_map_list_command(const kl_map_list *list, uint64_t i);
 
-/* Which commands of a list may begin, while others run. */
+/* Tells which commands of a list may begin while other commands run. */
 typedef struct kl_map_waits {
     const kl_map_list *list;
     uint64_t *missing; /* [count] number of commands that must still succeed before command i */
@@ -151,9 +151,10 @@ typedef enum kl_map_halting { KL_MAP_GO_ON, KL_MAP_SOON, KL_MAP_NOW } kl_map_hal
 typedef struct kl_map_halt {
     kl_map_halting when;
     enum { KL_MAP_ON_FAIL, KL_MAP_ON_SUCCESS, KL_MAP_ON_DONE } why;
-    double count; /* end the run after this number of commands that failed, succeeded or are done, as `why`
-                     says */
-    double part;  /* used instead of `count` if above 0: the same number as a part of all commands, 0 to 1 */
+    double count; /* the run ends when this number of commands have failed, have succeeded or are done; `why`
+                     says which of these count */
+    double part;  /* if above 0, it is used instead of `count`: the number of such commands, divided by the
+                     number of all commands */
 } kl_map_halt;
 
 /* Read a halt rule: "never", "now,fail=1", "soon,done=30%", or one of GNU parallel's older forms. false: the

@@ -1,6 +1,6 @@
 /* Fuzz target: read any text as a list of commands that wait for each other. If the list is accepted, every
- * command must run once, after all commands that it needs. If a command fails, exactly those that wait for it
- * must be skipped. */
+ * command must run once, after all commands that it needs. If a command fails, exactly the commands that wait
+ * for it, directly or through others, must be skipped. */
 #include <stdlib.h>
 #include <string.h>
 

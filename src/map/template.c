@@ -1,6 +1,6 @@
 /* Command lines with replacement strings. The result is a line for a shell, in which values are quoted, or a
- * list of words that run without a shell. A list of words is enough if a shell would do no more than cut the
- * line at blanks. */
+ * list of words that run without a shell. A list of words is enough if a shell would only cut the line at
+ * blanks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,8 +147,8 @@ static bool is_plain(const char *text, size_t size) {
     return true;
 }
 
-/* Return whether the line could run without a shell: the name of a program, which no value changes, followed
- * by words without special meaning. */
+/* Return whether the line can run without a shell. It must begin with the name of a program, which contains
+ * no replacement string. The other words must have no special meaning for a shell. */
 static bool needs_no_shell(const kl_map_template *t) {
     const char *text = (const char *)t->text.data;
     for (size_t i = 0; i < t->count; i++)
@@ -356,8 +356,8 @@ size_t kl_map_put_words(const kl_map_template *t, const kl_map_fill *fill, kl_bu
     if (t->raw && fill->columns == 1)
         return put_raw_words(fill->values, words);
     if (!t->plain ||
-        lacks_column(
-            t, fill)) /* a shell drops a word that has no value, so only a shell gives the right words here */
+        lacks_column(t,
+                     fill)) /* a shell drops a word that consists of nothing, so leave this line to a shell */
         return 0;
     for (size_t i = t->pieces[0].kind == BLANKS; i < t->count; i++) {
         bool is_last = i + 1 == t->count;

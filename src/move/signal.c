@@ -1,12 +1,12 @@
-/* Signals between peers: texts of small files in a shared folder. They contain whole numbers only, because
- * the form of a decimal point depends on the program's locale. */
+/* Signals between peers: texts of small files in a shared folder. They contain only whole numbers, because
+ * some locales of the program write another character for the decimal point. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "move/wire.h"
 
-/* in the text, a speed is the number of tasks in this number of seconds */
+/* the text of a signal gives a speed as the number of tasks in this number of seconds */
 static const double RATE_UNIT = 1e9;
 static const char CALL[] = "kilter call 1\n", OFFER[] = "kilter offer 1\n";
 

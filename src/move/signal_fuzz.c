@@ -1,5 +1,5 @@
-/* Fuzz target: read any bytes as a signal. If they are a signal, it must stay the same when it is written
- * and read again. */
+/* Fuzz target: read any bytes as a signal. If they are a signal, writing it and reading it again must give
+ * the same signal. */
 #include <string.h>
 
 #include "move/move.h"

@@ -17,7 +17,7 @@ static kl_reader body_of(const void *data, size_t size) {
     return reader;
 }
 
-/* Numbers of zero bytes in messages, by which the data after them are aligned; see wire.h. */
+/* Numbers of zero bytes in messages, which align the data after them; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -58,8 +58,8 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *m) {
     if (m->version == KL_WIRE_VERSION) { /* a message of another version may lack the members from here on */
         HELLO2(KL_GET_MEMBER)
     }
-    /* A message of another version may have more members than these. It must be refused because of its
-     * version, not as malformed. */
+    /* A message of another version may have further members. Accept it here, so that the caller refuses it
+     * because of its version, and not as malformed. */
     return !r->bad && (kl_reader_done(r) || m->version != KL_WIRE_VERSION);
 }
 
@@ -245,7 +245,8 @@ bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
     return !reader->bad;
 }
 
-/* The first number of a sum. It cannot be the length of a result, so it tells sums from results. */
+/* The first number of a sum. Results begin with a length, which cannot have this value, so the number tells a
+ * sum from results. */
 static const uint32_t SUM_MARK = UINT32_MAX;
 
 void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value) {

@@ -107,16 +107,17 @@ void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
  * out. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
-/* Zero bytes in a message align the shared data, the first input of a chunk without weights, and the first
- * result. If the message itself is aligned for any C type, these data are aligned, too. */
+/* Zero bytes in a message align three kinds of data: the shared data; the first input of a chunk without
+ * weights; the first result. If the message itself is aligned for any C type, so are these data.
+ */
 
 /* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL asks the worker to return those of them that it has not begun; hi is the
- * end of the chunk. RETURN says that the worker will not do these tasks, so the chunk ends at lo. RETURN
- * with lo = hi: the worker has begun all tasks. */
+/* Tasks [lo, hi) of a chunk. RECALL asks the worker to return the tasks among them that it has not begun; hi
+ * is the end of the chunk. RETURN says that the worker will not do these tasks, so the chunk now ends at lo.
+ * RETURN with lo = hi returns no task, because the worker has begun all of them. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -145,7 +146,8 @@ typedef struct kl_chunk_head {
     uint64_t result_bytes; /* bytes of each result; 0: results may have any size */
     double lead_s; /* seconds of work: the worker requests more tasks when its queue holds less than this */
     double held_s; /* seconds for which the worker's request for tasks waited at the master */
-    /* true: no other chunk used the link at this time, so the round trip measures only messages */
+    /* true: no other chunk used the link when this one was sent, so the measured round trip has no wait for
+     * the link */
     bool quiet;
     bool weighted, inputs;
 } kl_chunk_head;
@@ -172,7 +174,7 @@ typedef struct kl_segment {
     0x80000000u /* bit in a result's length: the task failed, and the bytes are the text of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
-/* in `begun`, only `chunk` and `lo` need values */
+/* of the fields of `begun`, only `chunk` and `lo` need values */
 void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun);
 /* Begin and end the result of one task. The caller writes the result's bytes between the two calls.
  * result_at: what kl_wire_begin_result() returned. */
@@ -184,8 +186,9 @@ typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* true: the worker requests its next chunk */
     double sent_s; /* time in seconds at which the message was sent, by the worker's clock */
-    /* cpu_s: CPU seconds of the worker since its start, including those for messages; 0: unknown, as
-     * delay_s. delay_s: seconds in which its tasks were ready while other processes had the core. */
+    /* cpu_s: CPU seconds of the worker since its start, including those for messages; delay_s: seconds in
+     * which tasks of the worker were ready to run while other processes had the core; 0: the value is
+     * unknown. */
     double cpu_s, delay_s;
     /* round_trip_s: seconds from a request to the arrival of its chunk, measured while the worker was idle;
      * 0: not measured since the last message. round_trip_bytes: bytes of the request and the chunk. */
@@ -216,7 +219,8 @@ kl_span kl_wire_sum_span(const kl_wire_sum *sum, uint32_t i);
 
 /* --- wire_peers.c: runs that are organised by peers --- */
 
-/* The message with which a run begins for a peer. The spans of the tasks that the peer gets first follow. */
+/* The message with which a run begins for a peer. In the message, the spans of the tasks that the peer gets
+ * first come after these members. */
 typedef struct kl_peers_head {
     uint64_t run, tasks;
     /* number: number of this peer; peers: number of peers at the beginning of the run, including the
@@ -288,8 +292,8 @@ size_t kl_signal_put(const kl_signal *signal, char text[KL_SIGNAL_BYTES]); /* Re
 /* Read a signal from untrusted bytes. Return false if the bytes are not a signal. */
 bool kl_signal_get(const void *data, size_t size, kl_signal *signal);
 void kl_signal_name(const kl_signal *signal, char name[KL_SIGNAL_BYTES]);
-/* Write the beginning that the names of all calls of a run have in common, or those of all offers to peer
- * `to`. */
+/* Write the common beginning of the names of all calls for help of a run; for an offer: the common beginning
+ * of the names of all offers to peer `to`. */
 void kl_signal_prefix(const kl_signal *signal, char prefix[KL_SIGNAL_BYTES]);
 
 #endif

@@ -314,7 +314,8 @@ static void signals_survive_and_shortened_ones_are_refused(void **state) {
                     got.left == s.left && got.rate == s.rate);
         for (size_t cut = 0; cut < size; cut++)
             assert_false(kl_signal_get(text, cut, &got));
-        assert_false(kl_signal_get(text, size + 1, &got)); /* a byte 0 must follow the text */
+        assert_false(kl_signal_get(text, size + 1,
+                                   &got)); /* the byte 0 after the text does not belong to the signal */
         kl_signal_name(&s, name);
         kl_signal_prefix(&s, prefix);
         assert_memory_equal(name, prefix, strlen(prefix));

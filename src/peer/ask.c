@@ -4,16 +4,17 @@
 #include "peer/peer_private.h"
 
 enum { RANDOM_TRIES = 3, DRAWS = 16 };
-/* Constants of the paper's algorithm 2, as parts of the time of the whole run. CHECK_PART: pause between two
- * checks whether this peer is late. LATE_PART: a peer is late if its end is delayed by this or more. */
+/* Constants of algorithm 2 of Galyuk et al. 2007 (see docs/reference/peers.md), as parts of the time of the
+ * whole run. CHECK_PART: pause between two checks whether this peer is late. LATE_PART: a peer is late if it
+ * will end later than planned by this part or more. */
 static const double CHECK_PART = 0.01, LATE_PART = 0.01;
 
 static uint64_t draw(kl_node *n) {
     return kl_mix64(n->of.seed + kl_mix64(n->of.number + ((uint64_t)++n->asking.draws << 32)));
 }
 
-/* Choose at random a peer to ask for tasks. Three of four draws are among near peers. KL_NOBODY: only peers
- * that are gone were drawn. */
+/* Choose at random a peer to ask for tasks. Three of four draws are among near peers. KL_NOBODY: no draw gave
+ * a peer that can be asked. */
 static uint32_t random_victim(kl_node *n) {
     uint32_t peers = n->tree.peers, near = n->of.near;
     for (int i = 0; i < DRAWS; i++) {
@@ -55,8 +56,8 @@ static void ask(kl_node *n, bool idle) {
     if (victim != KL_NOBODY || !idle || !n->of.help->lines)
         return;
     a->asleep = true;
-    for (uint64_t bit = 1; bit < n->tree.peers;
-         bit *= 2) { /* ask all neighbours in a hypercube of the peers */
+    /* sign up with all neighbours in a hypercube, whose numbers differ from this peer's number in one bit */
+    for (uint64_t bit = 1; bit < n->tree.peers; bit *= 2) {
         uint32_t other = n->of.number ^ (uint32_t)bit;
         if (other < n->tree.peers && !(a->signed_up & bit) && !kl_tree_is_gone(&n->tree, other))
             kl_post_plain(n, other, KL_NOTE_SIGN_UP, 0);

@@ -7,8 +7,8 @@ static bool is_value(const kl_node *n, kilter_bytes value) {
     return value.size == 0 || !how->check || how->check(how->self, value.data, value.size);
 }
 
-/* Return whether this peer may receive the message. The root takes calls and plans only from itself. A root
- * that rests takes no tasks. */
+/* Return whether this peer may receive the message. The root accepts calls and plans only from itself. A root
+ * that rests accepts no tasks. */
 static bool is_for_root(const kl_node *n, uint32_t from, const kl_note *note) {
     if (!n->root || from == n->of.number)
         return true;

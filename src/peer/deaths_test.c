@@ -1,6 +1,6 @@
 /* Test whole runs of peers in virtual time. Messages take random times, and peers die at random moments.
- * Every task must count once. After a death, one census or more must find all lost tasks: no task may be
- * missing when all peers have reported.
+ * Every task must count once. In a census, peers report all tasks that they hold. After a death, one census
+ * or more must find all lost tasks: no task may be missing when all peers have reported.
  *
  * usage: deaths_test [COUNT SEED]   do only COUNT runs, from this seed on */
 #include <math.h>
@@ -42,7 +42,8 @@ typedef struct seat {
 typedef struct world {
     uint64_t seed, draws, tasks;
     kl_help help;
-    uint32_t peers, count; /* peers: number of peers at the start; count: with those that join later */
+    /* peers: number of peers at the start; count: number of all peers, with those that join later */
+    uint32_t peers, count;
     bool root_rests;
     bool tells; /* true: the driver of the root tells all others of each death */
     /* latency_s: mean time of a message; notice_s: greatest time until others notice a death */
@@ -126,7 +127,8 @@ static void notice(world *w, uint32_t gone, uint32_t to) {
 
 /* --- deaths --- */
 
-/* Return the index of the last event that lets peer `to` hear peer `from`; SIZE_MAX: there is none. */
+/* Return the index of the last event in which a message of peer `from` reaches peer `to`; SIZE_MAX: there is
+ * none. */
 static size_t last_between(const world *w, uint32_t from, uint32_t to) {
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < w->event_count; i++) {
@@ -155,7 +157,7 @@ static uint32_t workers(const world *w) {
     return count;
 }
 
-/* End a peer. The root always notices this; of the others, only some do. */
+/* End a peer. The root always notices this, but only some of the other peers do. */
 static void leave(world *w, uint32_t i) {
     kl_node_free(w->seats[i].node);
     w->seats[i].node = NULL;
@@ -186,7 +188,7 @@ static void cut(world *w) {
     }
 }
 
-/* A peer that the root counts as dead although it lives is told so by the root's driver, and leaves. */
+/* Let every living peer leave that the root counts as dead. The root's driver would tell it to leave. */
 static void send_out_gone(world *w) {
     for (uint32_t i = 1; i < w->count && !w->over; i++)
         if (w->seats[i].node && kl_node_counts_gone(w->seats[0].node, i))
@@ -250,7 +252,8 @@ static void act(world *w, uint32_t i) {
     }
 }
 
-/* Let a peer handle an event. The root never calls a census only because it has waited too long. */
+/* Let a peer handle an event. In this test, the root waits for late tasks without a limit, so it never calls
+ * a census for late tasks. */
 static void step(world *w, uint32_t i, const kl_node_event *e) {
     seat *s = &w->seats[i];
     kl_node_step(s->node, e, w->now_s, &w->out);
@@ -418,8 +421,9 @@ static void every_task_counts_once(uint64_t seed) {
 
 static uint64_t first_seed, runs;
 
-/* Few other runs find these two causes. Only the giver knew that the receiver of a gift was dead. The report
- * of a death was lost with the parent. */
+/* Repeat two runs that failed in earlier versions, because few other runs find their causes. In one run, only
+ * the giver of a gift knew that the receiver was dead. In the other, the report of a death was lost, because
+ * the parent that got it died. */
 static void mended_runs_stay_right(void **state) {
     (void)state;
     static const uint64_t seeds[] = {101752, 3134340};

@@ -1,5 +1,5 @@
-/* Give tasks to other peers. A gift is a message with tasks. In a census, the tasks of a gift belong to the
- * giver until the receiver has acknowledged the gift. */
+/* Give tasks to other peers. A gift is a message with tasks. In a census, peers report the tasks that they
+ * hold. There, the tasks of a gift belong to the giver until the receiver has acknowledged the gift. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,9 +26,9 @@ static void remove_gift(kl_giving *g, size_t i) {
     g->gifts[i] = g->gifts[--g->gift_count];
 }
 
-/* Decide who holds the tasks of a gift in the present census. When the gift arrived, the receiver had been
- * called to censuses up to number `census`. If that is the present one, the receiver has reported without the
- * gift. Otherwise the receiver reports the gift, or has given it on. */
+/* If this peer must report the tasks of a gift in the present census, add them to its report. `census` is the
+ * last census to which the receiver had been called when the gift arrived. If it is the present census, the
+ * receiver's report lacks the gift. Otherwise the receiver reports the gift, or has given it on. */
 static void settle_gift(kl_node *n, const kl_gift *gift, uint32_t census) {
     kl_ranges *held = &n->round.collected.held;
     if (gift->open && census >= n->round.census)
@@ -44,8 +44,9 @@ void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
         }
 }
 
-/* Return the number of tasks to give to a peer that does `rate` tasks per second. It and this peer should
- * then end at the same time. 0: there is no task to give, or the peer is too slow. */
+/* Return the number of tasks to give to a peer that does `rate` tasks per second. It is half of the tasks, or
+ * the number after which both peers should end at the same time. 0: there is no task to give, or the peer is
+ * too slow. */
 static uint64_t part_of(const kl_node *n, double rate) {
     const kl_round *r = &n->round;
     kl_part_rule rule = n->of.help->part;
@@ -132,9 +133,9 @@ void kl_give_feed(kl_node *n) {
         g->look_s = n->now_s + 0.25 / kl_work_rate(&n->work, n->now_s);
 }
 
-/* The census finds the tasks of a gift that did not arrive. A peer may also be gone without being in `gone`.
- * Then its results still count in this census, so a gift to it stays open. This census does not end, and the
- * next one counts the peer as gone. */
+/* Forget gifts to the peers in `gone`: if such a gift did not arrive, the census finds its tasks. Another
+ * peer may be gone, too, without being in `gone`. Its results still count in this census, so a gift to it
+ * stays open. Then this census does not end, and the next one counts the peer as gone. */
 void kl_give_lose_all(kl_node *n, const kl_numbers *gone) {
     kl_giving *g = &n->giving;
     for (size_t i = g->gift_count; i-- > 0;)

@@ -5,8 +5,8 @@
 
 #include "peer/peer_private.h"
 
-/* The first round begins when peer 0 has done this part of its tasks. If peer 0 rests, peer 1 decides this.
- */
+/* The first round begins when peer 0 has done this part of its tasks. If peer 0 rests, the tasks of peer 1
+ * count instead. */
 static const double FIRST_PART = 0.05;
 
 static uint64_t first_part(const kl_node_options *o) {
@@ -126,8 +126,9 @@ static void end_task(kl_node *n, kilter_bytes result) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    n->asking.posted = false; /* the root took this peer off the board of late peers when it named it to the
-                                 peer that asks now */
+    /* when the root told the peer that asks now of this peer, it took this peer off the board of late peers
+     */
+    n->asking.posted = false;
     if (!kl_give_part(n, from, note->rate))
         kl_post_plain(n, from, KL_NOTE_EMPTY, 0);
 }
@@ -162,7 +163,8 @@ static void copied(kl_node *n, uint32_t from, const kl_note *note) {
 
 static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
     uint32_t peers = note->peers > from ? note->peers : from + 1;
-    n->round.hurried = n->round.hurried && peers <= n->tree.peers; /* the root must learn of new peers */
+    /* ask again if the message tells of new peers, of which the root must learn */
+    n->round.hurried = n->round.hurried && peers <= n->tree.peers;
     kl_tree_know(&n->tree, peers);
     (n->root ? kl_root_want : kl_round_hurry)(n);
 }
@@ -196,8 +198,8 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     handlers[note->kind](n, from, note);
 }
 
-/* Keep a message until this peer is called to a census, because its sender was already called. If the message
- * were handled now, the census would miss the tasks that it moves. */
+/* Keep a message whose sender was already called to a census, until this peer is called, too. If the message
+ * were handled now, the census would miss the tasks that it moves, or count them twice. */
 static void keep(kl_node *n, const kl_node_event *e) {
     kl_later *later = malloc(sizeof *later + e->size);
     kl_peer_check(n, later);
@@ -269,8 +271,8 @@ static void lose(kl_node *n, uint32_t peer) {
         kl_peer_check(n, kl_tree_lose(&n->tree, peer));
         kl_ask_lose(n, peer);
         n->round.above = kl_tree_heir(&n->tree, peer);
-        kl_post_plain(n, n->round.above, KL_NOTE_HURRY,
-                      0); /* tell the new parent, which may not know of the death yet */
+        /* tell the new parent, which may not know of the death yet */
+        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0);
     }
 }
 

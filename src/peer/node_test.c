@@ -77,8 +77,8 @@ static kl_note call_of(uint32_t round) {
     return (kl_note){.kind = KL_NOTE_CALL, .census = round, .round = round, .peers = 3};
 }
 
-/* A gift that arrived after the receiver's report is in the giver's report. A gift that arrived before is in
- * the receiver's report, or the receiver has given it on. */
+/* If a gift arrives after the receiver has reported, the giver must report it. If a gift arrives before, the
+ * receiver reports it or has given it on. */
 static void a_report_waits_for_acknowledgements_of_gifts(void **state) {
     (void)state;
     for (uint32_t receiver_census = 0; receiver_census <= 2; receiver_census += 2) {
@@ -98,8 +98,8 @@ static void a_report_waits_for_acknowledgements_of_gifts(void **state) {
     }
 }
 
-/* A census without the death of a gift's receiver counts what the receiver has done. So the giver must not
- * report before a census that knows of the death. */
+/* If a census does not know that the receiver of a gift is dead, it counts the tasks that the receiver has
+ * done. So the giver must not report in this census, but only in one that knows of the death. */
 static void a_gift_stays_open_until_a_census_knows_that_its_receiver_is_gone(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
@@ -163,8 +163,8 @@ static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **st
     }
 }
 
-/* If a task ends after the report of its peer, its result must go up at once in a LATE message. If a census
- * follows, the report must contain the task again. */
+/* If a task ends after its peer has reported, its result must be sent to the parent at once in a LATE
+ * message. If a census follows, the next report must contain the task again. */
 static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 1});
@@ -291,7 +291,7 @@ static void deaths_go_up_together(void **state) {
         loses(&a, peer, 1.5);
         assert_null(sent(&a, KL_NOTE_LOSS));
     }
-    loses(&a, 17, 1.5); /* known */
+    loses(&a, 17, 1.5); /* the death of peer 17 was reported already */
     kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
     const kl_note *loss = sent(&a, KL_NOTE_LOSS);
     assert_int_equal(loss->gone.count, 3);

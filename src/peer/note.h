@@ -7,8 +7,8 @@
 #define KL_NOBODY UINT32_MAX
 
 typedef enum kl_note_kind {
-    KL_NOTE_ASK =
-        1, /* a question: does the receiver have tasks for the sender, which does `rate` tasks per second? */
+    /* a question: does the receiver have tasks for the sender, which does `rate` tasks per second? */
+    KL_NOTE_ASK = 1,
     KL_NOTE_EMPTY,   /* an answer to ASK or QUERY: there are no tasks, or no late peer */
     KL_NOTE_REFUSED, /* an answer to COPY: the sender of this note does not do the copy */
     KL_NOTE_GIFT,    /* the tasks in `spans` belong to the receiver from now on */
@@ -70,8 +70,8 @@ typedef struct kl_note {
     uint32_t peer, peers; /* peers: number of peers that have ever taken part */
     uint64_t number;
     double rate; /* tasks per second of the sender; in PLAN: of the mean peer */
-    double left_s,
-        next_s; /* in PLAN: left_s: seconds until all tasks are done; next_s: seconds until the next report */
+    /* in PLAN: left_s: seconds until all tasks are done; next_s: seconds until the next report */
+    double left_s, next_s;
     /* in PLAN: closing: true: peers report when they have no task left; over: true: the run has ended */
     bool closing, over;
     kl_ranges spans; /* in REPORT: tasks that are done; in GIFT: tasks that are given */

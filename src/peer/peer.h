@@ -126,8 +126,8 @@ typedef struct kl_node_actions {
     size_t count;
     uint64_t room;
     kl_buffer bytes;
-    /* time at which the peer wants the event KL_NODE_REACHED, instead of the time of earlier steps; INFINITY:
-     * never */
+    /* time at which the peer wants the event KL_NODE_REACHED; it replaces the time of earlier steps;
+     * INFINITY: the peer does not want this event */
     double wake_s;
     bool failed; /* true: memory ran out, so the peer cannot go on */
     /* true: the message of this step was malformed, so its sender counts as gone. If the sender is the root,

@@ -19,8 +19,8 @@
 /* --- tree.c: the tree of peers, in which the children of a dead peer get its parent --- */
 
 typedef struct kl_tree {
-    uint32_t number,
-        peers;        /* number: number of this peer; peers: number of peers that have ever taken part */
+    /* number: number of this peer; peers: number of peers that have ever taken part */
+    uint32_t number, peers;
     uint32_t counted; /* number of peers of which the root knew in its last call or plan */
     uint8_t *gone;    /* one bit for each peer; NULL: no peer is gone */
     uint32_t room;    /* number of bits in `gone` */
@@ -31,9 +31,9 @@ typedef struct kl_tree {
 uint32_t kl_tree_above(uint32_t number); /* number > 0 */
 /* Return whether peer `number` is peer `above` itself, or is below it in the tree. */
 bool kl_tree_under(uint32_t above, uint32_t number);
-void kl_tree_know(kl_tree *tree,
-                  uint32_t peers); /* take in that at least this number of peers have taken part */
-void kl_tree_count(kl_tree *tree, uint32_t peers); /* take in the number of peers of which the root knows */
+/* Record that at least `peers` peers have ever taken part. */
+void kl_tree_know(kl_tree *tree, uint32_t peers);
+void kl_tree_count(kl_tree *tree, uint32_t peers); /* record that the root knows of `peers` peers */
 bool kl_tree_is_gone(const kl_tree *tree, uint32_t number);
 /* Return the nearest living peer above peer `number` > 0. It is the heir of a dead peer. */
 uint32_t kl_tree_heir(const kl_tree *tree, uint32_t number);
@@ -89,9 +89,8 @@ typedef struct kl_haul {
 
 void kl_haul_add(kl_node *node, kl_haul *haul, const kl_ranges *tasks, kilter_bytes value);
 void kl_haul_join(kl_node *node, kl_haul *haul, const kl_haul *more);
-void kl_haul_move(
-    kl_node *node, kl_haul *haul,
-    kl_haul *from); /* add the tasks and results of `from` to `haul`; `from` is empty afterwards */
+/* Add the tasks and results of `from` to `haul`. `from` is empty afterwards. */
+void kl_haul_move(kl_node *node, kl_haul *haul, kl_haul *from);
 kilter_bytes kl_haul_value(const kl_haul *haul);
 void kl_haul_clear(kl_haul *haul);
 void kl_haul_free(kl_haul *haul);
@@ -122,11 +121,10 @@ typedef struct kl_work {
 bool kl_work_add(kl_work *work, kl_span span);
 /* Remove the first of the peer's tasks and return it. There must be at least one. */
 uint64_t kl_work_next(kl_work *work);
-bool kl_work_cut(
-    kl_work *work, uint64_t count,
-    kl_ranges *out); /* Move the last `count` of the peer's tasks to `out`. false: memory ran out. */
-bool kl_work_owns_hand(const kl_work *work); /* Return whether a task runs that this peer owns and whose
-                                                result is still needed. */
+/* Move the last `count` of the peer's tasks to `out`. false: memory ran out. */
+bool kl_work_cut(kl_work *work, uint64_t count, kl_ranges *out);
+/* Return whether a task runs that this peer owns and whose result is still needed. */
+bool kl_work_owns_hand(const kl_work *work);
 double kl_work_rate(const kl_work *work, double now_s);
 /* Return the number of tasks that are not done, including the running one. */
 double kl_work_left(const kl_work *work);
@@ -152,8 +150,8 @@ typedef struct kl_giving {
     kl_waiting *lines;
     size_t line_count;
     uint64_t line_room;
-    double
-        look_s; /* time at which the peer decides again about a copy of the running task; INFINITY: never */
+    /* time at which the peer decides again about a copy of the running task; INFINITY: never */
+    double look_s;
 } kl_giving;
 
 /* --- ask.c --- */
@@ -179,8 +177,9 @@ typedef struct kl_asking {
 
 typedef struct kl_save {
     uint32_t peer, round;
-    kl_haul done, sent; /* tasks of the child `peer`: those that it did after its report of round `round`, and
-                           those of this report */
+    /* tasks of the child `peer`: done: tasks that it did after its report of round `round`; sent: tasks in
+     * this report */
+    kl_haul done, sent;
 } kl_save;
 
 typedef struct kl_saves {
@@ -215,8 +214,8 @@ typedef struct kl_round {
      * not sent up yet */
     kl_haul late;
     kl_haul told; /* the tasks in `late` that this peer did itself */
-    /* messages with late tasks: seconds of the pause between two, time of the last one, time of the next one
-     */
+    /* messages with late tasks: pause_s: seconds between two messages; told_s: time of the last message;
+     * tell_s: time of the next message */
     double pause_s, told_s, tell_s;
     uint8_t *heard; /* heard[i] is 1 if the child tree.below.at[i] has reported */
     uint64_t heard_room;
@@ -245,8 +244,8 @@ typedef struct kl_root {
     double called_s;  /* time of the last call to a census; below 0: there was none */
     double planned_s, next_s; /* planned_s: time of the last plan; next_s: seconds from then until the next
                                  reports are due */
-    double
-        took_s; /* seconds from the time at which reports were due until all had arrived, in the last round */
+    /* seconds from the time at which reports were due until all had arrived, in the last round */
+    double took_s;
     uint64_t hurried; /* number of tasks that were done after the report of their peer */
     bool shared;      /* true: new shares have been computed at least once */
     bool waits;       /* true: all peers have reported in a closing round, but some tasks are missing */
@@ -298,9 +297,9 @@ void kl_act(kl_node *node, kl_node_action action);
  * and the rate of this peer. */
 void kl_act_signal(kl_node *node, kl_node_action_kind kind, uint64_t number);
 void kl_post_offer(kl_node *node, uint32_t to); /* Offer help to a peer by a signal of the driver. */
-void kl_act_on(kl_node *node, kl_node_action_kind kind,
-               kilter_bytes bytes); /* add an action of this kind, with these bytes */
-/* Take in whether an operation had enough memory. ok = false: it had not, so the step fails. */
+/* Add an action of this kind, with these bytes. */
+void kl_act_on(kl_node *node, kl_node_action_kind kind, kilter_bytes bytes);
+/* Let the present step fail if ok = false, which means that memory ran out. */
 void kl_peer_check(kl_node *node, bool ok);
 
 /* Give the last `count` tasks of this peer to peer `to`. */
@@ -310,9 +309,10 @@ bool kl_give_part(kl_node *node, uint32_t to, double rate);
 void kl_give_sign_up(kl_node *node, uint32_t peer, const kl_note *note);
 void kl_give_feed(kl_node *node); /* give tasks to waiting peers, as long as there are tasks to give */
 void kl_give_got(kl_node *node, uint32_t by, const kl_note *note);
-void kl_give_refused(kl_node *node, uint32_t by,
-                     const kl_note *note); /* Take in that peer `by` does not do the copy of a task. */
-/* Forget waiting peers that are gone, and gifts to the peers that a census counts as gone. */
+/* Handle the message that peer `by` does not do the copy of a task. */
+void kl_give_refused(kl_node *node, uint32_t by, const kl_note *note);
+/* Forget waiting peers that are gone. Also forget gifts to the peers in `gone`, which a census counts as
+ * gone. */
 void kl_give_lose_all(kl_node *node, const kl_numbers *gone);
 void kl_give_open(kl_node *node); /* let the report of the census wait for acknowledgements of all gifts */
 bool kl_give_is_open(const kl_node *node); /* Return whether the report of the census must wait. */
@@ -321,9 +321,9 @@ void kl_give_free(kl_giving *giving);
 void kl_ask_settle(kl_node *node); /* ask a peer for tasks, if it is time to do so */
 void kl_ask_answered(kl_node *node, uint32_t by, bool empty);
 void kl_ask_lose(kl_node *node, uint32_t peer);
-void kl_ask_victim(kl_node *node, uint32_t root,
-                   const kl_note *note); /* Take in the root's answer, which names a late peer. */
-void kl_ask_check(kl_node *node);        /* tell the root whether this peer is late, if this has changed */
+/* Handle the root's answer, which names a late peer. */
+void kl_ask_victim(kl_node *node, uint32_t root, const kl_note *note);
+void kl_ask_check(kl_node *node); /* tell the root whether this peer is late, if this has changed */
 
 void kl_save_send(kl_node *node); /* send a copy of this peer's results to its parent, if the copy is due */
 void kl_save_take(kl_node *node, uint32_t from, const kl_note *note);
@@ -331,10 +331,10 @@ void kl_save_take(kl_node *node, uint32_t from, const kl_note *note);
 void kl_save_inherit(kl_node *node, uint32_t peer, uint32_t committed);
 void kl_saves_free(kl_saves *saves);
 
-void kl_loss_note(kl_node *node,
-                  uint32_t peer); /* Take in that this peer is gone: it gets and gives no more tasks. */
-/* Report again the peers that are gone, but of whose death the root does not know at this call to a census.
- * The earlier report may be lost with the parent, and gifts to such peers stay open. */
+/* Record that peer `peer` is gone: it gets and gives no more tasks. */
+void kl_loss_note(kl_node *node, uint32_t peer);
+/* Report again the peers that are gone, but are not in `known`: the dead peers that the root names when it
+ * calls a census. The earlier report may be lost with the parent, and gifts to such peers stay open. */
 void kl_loss_again(kl_node *node, const kl_numbers *known);
 void kl_loss_hear(kl_node *node, uint32_t from, const kl_note *note);
 void kl_loss_tell(kl_node *node); /* report deaths to the parent, if it is time to do so */
@@ -342,9 +342,9 @@ void kl_loss_tell(kl_node *node); /* report deaths to the parent, if it is time 
 void kl_round_begin(kl_node *node, uint32_t number);
 void kl_round_call(kl_node *node, uint32_t from, const kl_note *note);
 void kl_round_plan(kl_node *node, uint32_t from, const kl_note *note);
-void kl_round_hear(kl_node *node, uint32_t from, const kl_note *note); /* Take in the report of a child. */
-bool kl_round_is_full(kl_node *node); /* Return whether the report to the parent is complete. This peer's own
-                                         part is added when it is due. */
+void kl_round_hear(kl_node *node, uint32_t from, const kl_note *note); /* handle the report of a child */
+/* Return whether the report to the parent is complete. Add this peer's own part if it is due. */
+bool kl_round_is_full(kl_node *node);
 void kl_round_report(kl_node *node);
 void kl_round_hurry(kl_node *node);
 void kl_round_late(kl_node *node, uint32_t from, const kl_note *note);

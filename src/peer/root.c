@@ -94,7 +94,7 @@ static void commit(kl_node *n, kl_haul *done) {
     kl_haul_clear(done);
 }
 
-/* lost = all − committed − held */
+/* Find the lost tasks, which are neither committed nor held by a peer. */
 static void find_lost(kl_node *n, kl_ranges *lost) {
     kl_ranges *held = &n->round.collected.held;
     kl_ranges all = {0}, open = {0};

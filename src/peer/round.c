@@ -1,7 +1,7 @@
 /* Rounds: reports go up the tree of peers, and plans come down. The tasks in a report count when its round is
  * committed. A round that begins with a call of the root is also a census: peers report all tasks that they
  * hold. A message must wait if its sender was called and its receiver was not called yet. Otherwise the
- * census would miss tasks. */
+ * census would miss tasks, or count them twice. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,7 +215,8 @@ void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
         kl_haul_add(n, &r->late, &note->spans, note->value);
 }
 
-/* Send late tasks to the parent, if this is due. One message has those of this peer and of peers below it. */
+/* Send late tasks to the parent, if this is due. The message has the late tasks of this peer and of the peers
+ * below it. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);

@@ -1,5 +1,5 @@
-/* Compute new shares of tasks from measured rates, by algorithm 1 of the paper. The result is orders to peers
- * that have too many tasks. */
+/* Compute new shares of tasks from measured rates, by algorithm 1 of Galyuk et al. 2007 (see
+ * docs/reference/peers.md). The result is a list of orders for the peers that have too many tasks. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -38,8 +38,8 @@ static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     return (kl_sharing_of){mean > 0 ? left / (mean * (double)all->count) : 0, mean};
 }
 
-/* Give `count` lost tasks, from the span *at on, to the peer all->at[i]. Return the span of the next lost
- * task. */
+/* Give `count` lost tasks to the peer all->at[i], beginning with the span *at. Return the span that has the
+ * next lost task. */
 static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     while (count > 0) {
         uint64_t part = at->hi - at->lo < count ? at->hi - at->lo : count;

@@ -5,8 +5,8 @@
 
 /* number of tasks over which the pace is averaged */
 static const double MEMORY_TASKS = 64;
-/* If the rate of the last tasks is below SLOWER or above FASTER times the rate from the pace, it is used
- * instead. */
+/* The rate of the last tasks replaces the rate from the pace if it is below SLOWER times or above FASTER
+ * times that rate. */
 static const double SLOWER = 0.5, FASTER = 2.5;
 /* The rate of the last tasks is also used if they took longer than expected by more than this number of
  * standard deviations. Times are assumed to be exponentially distributed. */

@@ -19,7 +19,7 @@ static stretch stretch_at(const kl_host *host, double at_s) {
     double until_s = next < p->count                   ? begin_s + p->at_s[next]
                      : p->period_s > 0 && p->count > 0 ? begin_s + p->period_s
                                                        : INFINITY;
-    /* rounding may put the end at or before at_s, but every stretch must advance the time */
+    /* a stretch must end after at_s, but rounding may give an end that is not later than at_s */
     if (until_s <= at_s)
         until_s = nextafter(at_s, INFINITY);
     return (stretch){host->speed * factor, until_s};

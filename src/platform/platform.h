@@ -7,9 +7,9 @@
 
 enum { KL_PROFILE_STEPS = 16 };
 
-/* A factor on a host's speed that changes over time. It is 1 before the first step, and then the factor of
- * the last step reached. With period_s > 0 the profile repeats every period_s. All zero: the factor is
- * always 1. */
+/* A factor on a host's speed, which changes over time in steps. Before the first step the factor is 1. From
+ * each step on it is the factor of this step. With period_s > 0 the profile repeats every period_s. All zero:
+ * the factor is always 1. */
 typedef struct kl_profile {
     uint32_t count;
     /* seconds at which the steps begin, in rising order; all are below period_s if the profile repeats */
@@ -28,8 +28,8 @@ typedef struct kl_host {
 } kl_host;
 
 double kl_host_speed(const kl_host *host, double at_s);
-/* Return the time at which work ends that takes `work_s` seconds at speed 1 and begins at from_s. INFINITY:
- * it never ends. */
+/* Return the time at which a host ends work that it begins at from_s, and that takes `work_s` seconds at
+ * speed 1. INFINITY: the work never ends. */
 double kl_host_end_s(const kl_host *host, double from_s, double work_s);
 /* Return the seconds of work at speed 1 that the host can do in [from_s, to_s). */
 double kl_host_work_s(const kl_host *host, double from_s, double to_s);
@@ -58,8 +58,8 @@ typedef struct kl_cluster {
 } kl_cluster;
 
 const kl_host *kl_cluster_master(const kl_cluster *cluster);
-/* Return the least time in which all hosts together, if always busy, can do `work_s` seconds of work that
- * begins at from_s. */
+/* Return the seconds that all hosts together need for `work_s` seconds of work from from_s on, if no host is
+ * ever idle. */
 double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_s);
 
 #endif

@@ -65,8 +65,7 @@ double kl_probe_byte_s(const kl_probe *probe) {
 }
 
 double kl_probe_copy_s(double small_s, double large_s) {
-    /* a message is handled by its sender and its receiver on the way there, and by both again on the way
-     * back */
+    /* sender and receiver each handle the message on its way there, and again on its way back */
     static const double SIDES = 4;
     double more_s = large_s - small_s;
     return more_s > 0 ? more_s / SIDES / (KL_PROBE_LARGE_BYTES - KL_PROBE_SMALL_BYTES) : 0;

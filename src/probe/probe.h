@@ -38,8 +38,8 @@ bool kl_probe_done(const kl_probe *probe);
  * other. */
 double kl_probe_byte_s(const kl_probe *probe);
 /* Return the CPU seconds that one side spends on each byte of a message, from two round trips between
- * processes of one host; 0: not measured. Within a host there is no link, and the receiver waits while the
- * sender works, or the other way round. */
+ * processes of one host; 0: not measured. Within a host there is no link. A round trip takes as long as the
+ * CPU work of both sides, because one side waits while the other works. */
 double kl_probe_copy_s(double small_s, double large_s);
 
 #endif

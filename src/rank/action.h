@@ -30,7 +30,8 @@ typedef struct kl_mail { /* A message of any size that a rank receives from a pe
     void *data;
     size_t bytes;
     int peer, tag;
-    /* true: the message compares calls of the ranks; it uses another communicator than rows and reports */
+    /* true: the message serves to check that all ranks make the same calls; it uses a communicator of its own
+     */
     bool calls;
     bool silent; /* true: the message does not wake a sleeping receiver */
 } kl_mail;
@@ -47,7 +48,8 @@ typedef enum kl_act {
     KL_RETURN, /* end the program's call, and give no work to the body */
     KL_GIVE,   /* end the program's call, and give the body the work `given` */
     KL_POST,   /* begin to receive and send `mails` as messages of `set` */
-    /* begin to gather a report of `bytes` bytes at `mine` from each rank, into `all` on each rank */
+    /* begin to exchange reports: send the `bytes` bytes at `mine` to all ranks, and gather the reports of all
+       ranks in `all` */
     KL_SHARE,
     KL_LOOK,  /* check whether all messages of `set` are complete */
     KL_AWAIT, /* wait until all messages of `set` are complete */
@@ -75,7 +77,8 @@ typedef enum kl_act {
     KL_FAIL,    /* end the loop: memory ran out while doing `text` */
 } kl_act;
 
-/* Work for the body: some rows. In a pipeline: only the elements `inner` of each of these rows. */
+/* Work for the body, which is the program's code for the iterations: the rows `rows`. In a pipeline, the body
+ * does only the elements `inner` of each of these rows. */
 typedef struct kl_given {
     kl_span rows, inner;
 } kl_given;
@@ -96,8 +99,8 @@ typedef struct kl_action {
     const char *text;
 } kl_action;
 
-/* A stage of a call: a function that returns the next action. It is called again while its action says
- * `again`. */
+/* A stage of a call: a function that returns the next action. After the action, the stage is called again if
+ * the action has `again` set. Otherwise the next stage follows. */
 typedef kl_act (*kl_stage)(kl_rank *rank);
 
 #endif

@@ -32,7 +32,7 @@ typedef struct kl_content {
     uint64_t mail_room;
     uint64_t packed;   /* the driver's answer to KL_PACK; 1: all rows were packed */
     double began_s;    /* time at which packing began */
-    kl_ranges present; /* rows on this rank, as the argument of the action KL_WEIGH */
+    kl_ranges present; /* the rows on this rank; the action KL_WEIGH has this list as its argument */
     uint64_t weight;   /* the driver's answer to KL_WEIGH: bytes of the content of the rows in `present` */
     bool weighed;      /* true: the next report already has the bytes of content */
 } kl_content;

@@ -28,9 +28,9 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
 
 /* --- listing the messages of an exchange --- */
 
-/* List the rows of an array that a rank must have before a sweep or pass. Rows that move between two passes
- * arrive complete, together with the blocks that are already done, because the body may read these blocks. A
- * rank without rows of the loop needs no halos. */
+/* List the rows of an array that a rank must have before a sweep or pass. In a pipeline, the halo on one side
+ * arrives block by block, so it is not listed. It is listed when rows move between two passes, because some
+ * of its blocks are already done. A rank without rows of the loop needs no halos. */
 static size_t list_needed(const kl_exchange *x, const kl_array *array, uint32_t rank,
                           kl_piece pieces[KL_PIECES]) {
     const kl_layout *l = x->layout;
@@ -94,8 +94,9 @@ static bool add_rows(kl_exchange *x, uint32_t peer, const kl_array *array, bool 
     return fits;
 }
 
-/* Add all messages that this rank receives, or sends. Two ranks list the messages between them in the same
- * order. The order is that of the arrays, and for each array that of the receiver's pieces. */
+/* Add all messages with rows: those that this rank receives, or those that it sends. Two ranks list the
+ * messages between them in the same order: array after array, and for each array in the order of the
+ * receiver's pieces. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;
@@ -129,8 +130,8 @@ static bool plan(kl_exchange *x, const kl_content *c) {
 
 /* --- carrying out the exchange --- */
 
-/* Return the own rows that the body can do before the exchange is complete, because these rows and their
- * halos were on this rank before. */
+/* Return those of this rank's rows that the body can do before the exchange is complete. These are the rows
+ * that were already on this rank, together with their halos. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout, *lead = l->lead;
     kl_span stay = kl_common(kl_layout_own(lead), kl_layout_next(lead));
@@ -184,7 +185,7 @@ kl_act kl_exchange_post(kl_rank *k) {
     for (uint64_t i = 0; i < x->copy_count; i++)
         memcpy(x->copies[i].to, x->copies[i].from, x->copies[i].bytes);
     x->moving = x->moves;
-    x->passing &= x->moving; /* the move may have been refused, so there may be no content */
+    x->passing &= x->moving; /* if a move was refused, its further stages do not follow */
     if (x->leg_count == 0)
         return KL_GO_ON;
     return kl_ask(k, (kl_action){.act = KL_POST,

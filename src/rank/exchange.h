@@ -9,7 +9,7 @@
 #include "rank/layout.h"
 #include "rank/meter.h"
 
-enum { KL_DEEPEST = 32 }; /* greatest number of sweeps that one exchange can serve */
+enum { KL_DEEPEST = 32 }; /* greatest number of sweeps for which the halos of one exchange can be enough */
 
 typedef enum kl_finishing {
     KL_ROWS_COME,
@@ -17,7 +17,8 @@ typedef enum kl_finishing {
     KL_CONTENT_UNPACKED,
     KL_MEMORY_GIVEN
 } kl_finishing;
-/* A rank's answer to the action KL_ROOM (get memory). The least answer of all ranks counts. */
+/* A rank's answer to the action KL_ROOM (get memory). The smallest value that any rank answers counts for all
+ * ranks. */
 typedef enum kl_room { KL_ROOM_UNPACKED, KL_ROOM_NONE, KL_ROOM_FITS } kl_room;
 
 typedef struct kl_copy {
@@ -30,8 +31,8 @@ typedef struct kl_exchange {
     kl_layout *layout;
     kl_meter *meter;
     bool by_blocks; /* true: the loop is a pipeline, so the halo on one side arrives block by block */
-    /* true: the halo that arrives block by block is above the own rows, because the pipeline runs
-     * backwards */
+    /* true: the pipeline runs backwards, so the halo that arrives block by block comes after this rank's last
+     * row */
     bool backward;
     bool midway;   /* true: the loop is a pipeline, and some blocks of the sweep are done */
     kl_mail *legs; /* messages of the exchange; those to receive come first */
@@ -40,22 +41,23 @@ typedef struct kl_exchange {
     kl_copy *copies; /* halos of periodic arrays that are copies of this rank's own rows */
     uint64_t copy_count, copy_room;
     bool legs_stand; /* true: `legs` and `copies` are valid for the present bounds */
-    kl_span inner;   /* own rows that can be done before the exchange is complete */
+    kl_span inner;   /* rows of this rank that can be done before the exchange is complete */
     bool begins;     /* true: this sweep has an exchange */
-    /* under_way: true: the exchange has begun and is not complete; moving: true: it brings rows, not only
-     * halos */
+    /* under_way: true: an exchange has begun and is not complete; moving: true: this exchange also moves rows
+     */
     bool under_way, moving;
     kl_finishing finishing;
     double awaited_s; /* time at which the wait for the exchange began */
     kl_set set;       /* the exchange's messages */
-    bool moves;       /* true: the bounds and the target bounds differ, so the next exchange moves rows */
+    bool moves;       /* true: the next exchange moves rows to the layout's target bounds */
     /* true: the last exchange moved no rows, because a rank had no memory or could not pack a row */
     bool refused;
-    kl_room room; /* the last answer to KL_ROOM, which tells why rows were not moved */
+    kl_room room; /* the last answer to KL_ROOM; after a refused move, it tells the reason */
     /* bounds after all stages of a move; the layout's target has the bounds after the next stage */
     uint64_t *goal;
     bool passing; /* true: more stages of the move follow */
-    /* deepest: greatest number of sweeps that one exchange can serve; depth: the present number */
+    /* depth: number of sweeps for which the halos of one exchange are enough; deepest: greatest possible
+     * depth */
     uint64_t deepest, depth;
     uint64_t ahead; /* number of sweeps left before the next exchange */
     bool deepened;  /* true: `depth` has changed since the last exchange */
@@ -66,8 +68,8 @@ bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter);
 void kl_exchange_free(kl_exchange *x);
 /* Set the bounds to which the next exchange moves the rows. */
 void kl_exchange_aim(kl_exchange *x, const uint64_t *target);
-/* Set the number of sweeps that one exchange serves. Return true if this number is limited by the memory for
- * halos. */
+/* Set `depth`, the number of sweeps for which the halos of one exchange are enough. The memory for halos
+ * limits it to x->deepest. */
 void kl_exchange_deepen(kl_exchange *x, uint64_t depth);
 /* Return whether the sweep needs an exchange, because the last halos are used up, rows move, or the depth
  * changes. */

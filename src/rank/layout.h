@@ -14,10 +14,10 @@ typedef struct kl_map {
 typedef struct kl_array {
     uint8_t *base; /* address of row 0; row i is at base + i·bytes */
     size_t bytes;  /* bytes of a row */
-    uint64_t halo; /* number of rows that the program may read on either side of the own rows */
-    uint64_t room; /* number of rows on either side of the own rows for which there is memory */
-    /* the rows of the leading loop that the array's rows follow; all zero: those that the loop's rows
-     * follow */
+    uint64_t halo; /* number of rows that the program may read on either side of this rank's rows */
+    uint64_t room; /* number of rows on either side of this rank's rows for which there is memory */
+    /* tells which rows of the leading loop the array's rows follow; all zero: the map of the loop itself is
+     * used */
     kl_map map;
     bool periodic; /* true: the first row and the last row are neighbours; halos are at −1, −2, … and n, n +
                       1, … */
@@ -33,7 +33,7 @@ enum { KL_PIECES = 3 }; /* greatest number of pieces of one range with its halos
 typedef struct kl_gone { /* Rows that have left this rank. */
     kl_span rows;
     uint64_t sweep;
-    int to; /* rank that got the rows; −1: the bounds say which rank got them */
+    int to; /* rank that got the rows; −1: find it by the bounds */
 } kl_gone;
 
 enum { KL_GONE = 64 };
@@ -41,14 +41,15 @@ enum { KL_GONE = 64 };
 typedef struct kl_layout {
     uint64_t iterations;
     uint32_t rank, ranks;
-    /* bounds[0 … ranks] of the rows at present; in scattered loops, before the first sweep */
+    /* bounds[0 … ranks]: rank r now has the rows from bounds[r] to bounds[r + 1] − 1; in scattered loops,
+     * this holds only before the first sweep */
     uint64_t *bounds;
     uint64_t *target;             /* target[0 … ranks]: bounds of the rows after the next exchange */
     uint64_t halo;                /* greatest number of halo rows of any array */
     uint64_t reach;               /* the widest halo of any array, measured in rows of the leading loop */
     bool wraps;                   /* true: there is a periodic array with a halo */
     const struct kl_layout *lead; /* the layout of the leading loop; this layout if the loop itself leads */
-    kl_map map;                   /* the rows of the leading loop that this loop's rows follow */
+    kl_map map;                   /* tells which rows of the leading loop this loop's rows follow */
     uint64_t changes;             /* number of changes of the leader's bounds that this loop has taken over */
     kl_array *arrays;
     size_t array_count;
@@ -61,13 +62,13 @@ bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint3
 void kl_layout_free(kl_layout *layout);
 bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. Return false if memory ran out. */
 void kl_layout_add(kl_layout *layout, const kl_array *array);
-/* Let the loop read `halo` rows of an array on either side, which is more than before. */
+/* Raise to `halo` the number of rows of an array that the loop reads on either side of its rank's rows. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
 /* Make the loop's rows follow the rows of a leading loop with the layout `lead`. The leading loop must exist
- * longer than this loop. The map tells which of its rows they follow. */
+ * longer than this loop. `map` tells which row each row follows. */
 void kl_layout_follow(kl_layout *layout, const kl_layout *lead, const kl_map *map);
-/* Take over the bounds of the leading loop. Return false if the leader's rows have not moved. After true,
- * the bounds of this loop may still be the same as before. */
+/* Take over the bounds of the leading loop. Return whether the leader's rows have moved. Even then, this
+ * loop's own bounds may be the same as before. */
 bool kl_layout_refresh(kl_layout *layout);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
@@ -124,7 +125,7 @@ uint64_t kl_layout_coming_bytes(const kl_layout *layout);
 uint64_t kl_layout_changing(const kl_layout *layout);
 /* Return the number of rows, on all ranks, that get another rank when the rows move to the target. */
 uint64_t kl_layout_moving(const kl_layout *layout);
-/* Make the target bounds the present ones. */
+/* Make the target bounds the present bounds, after rows have moved. sweep: number of the current sweep. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);
 void kl_layout_note_gone(kl_layout *layout, kl_gone gone);
 

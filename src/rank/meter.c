@@ -9,9 +9,10 @@ static const double QUANTUM_AFTER_S = 10;
 /* if the times of a rank's segments (parts of its rows) differ by more than this ratio, all ranks report
  * segments */
 static const double UNEVEN = 1.5;
-/* the ratio of segments' times needs at least this number of seconds of measurements */
+/* this ratio is used only if the segments were measured for at least this number of seconds */
 static const double UNEVEN_AFTER_S = 0.01;
-/* seconds for a mean time per row: long enough that the time for reading the clock does not matter */
+/* the mean time per row is taken over about this number of seconds, so that the time for reading the clock
+ * does not matter */
 static const double MEAN_OVER_S = 1e-3;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
@@ -97,9 +98,9 @@ static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
     return out;
 }
 
-/* Add the CPU time of rows to the segments (parts of the rows) in which they are. CPU time leaves out the
- * time in which the core works for other threads. So it shows how costs are distributed over the rows, not
- * how long rows take. */
+/* Add the CPU time of rows to the segments (parts of the rows) in which they are. CPU time shows how the
+ * costs are distributed over the rows. It does not show how long the rows take, because it leaves out the
+ * time in which the core works for other threads. */
 static void measure_segments(kl_since *since, kl_span own, kl_span rows, double cpu_s) {
     uint64_t count = rows.hi - rows.lo;
     if (own.hi - own.lo < KL_SEGMENTS || rows.lo < own.lo || rows.hi > own.hi)
@@ -137,8 +138,8 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 /* --- reports --- */
 
 /* Return the seconds that the body took, for a report. On a shared core, a rank that sleeps while it waits
- * often gets the core at once when it wakes up. With more work it would have to wait for the core. The
- * rank's share of the core shows this, the time in its body does not. */
+ * often gets the core at once when it wakes up. With more work, it would get only its share of the core. So
+ * the CPU time is divided by this share if that gives a longer time. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;
@@ -147,8 +148,8 @@ static double busy_s(const kl_meter *m) {
     return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
 }
 
-/* Return whether the costs of rows differ much. If a body waits for a disk or another processor, it uses
- * little CPU time; then CPU time does not show the costs, and the answer is false. */
+/* Return whether the costs of rows differ much. Return false if the body uses little CPU time, for example
+ * because it waits for a disk. In this case CPU time does not show the costs. */
 static bool is_uneven(const kl_since *since) {
     double least = HUGE_VAL, most = 0, cpu_s = 0;
     for (int i = 0; i < KL_SEGMENTS; i++) {
@@ -165,19 +166,20 @@ static bool is_uneven(const kl_since *since) {
 kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {
     kl_since *since = &m->since;
     double rows = since->rows - since->foreign;
-    kl_rank_report report = {.elapsed_s = now_s - m->opened_s,
-                             .executions = since->sweeps + part,
-                             .busy_s = busy_s(m),
-                             .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
-                             .lo = own.lo,
-                             .hi = own.hi,
-                             .moving_s = since->moving_s,
-                             .moved = since->moved,
-                             .moved_bytes = since->moved_bytes,
-                             .quantum_s = m->quantum_s,
-                             /* if ranks share cores, the other ranks do not count as load */
-                             .share = m->crowded ? 1 : m->core->share,
-                             .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
+    kl_rank_report report = {
+        .elapsed_s = now_s - m->opened_s,
+        .executions = since->sweeps + part,
+        .busy_s = busy_s(m),
+        .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
+        .lo = own.lo,
+        .hi = own.hi,
+        .moving_s = since->moving_s,
+        .moved = since->moved,
+        .moved_bytes = since->moved_bytes,
+        .quantum_s = m->quantum_s,
+        /* if ranks share cores with each other, report a share of 1: other ranks do not count as load */
+        .share = m->crowded ? 1 : m->core->share,
+        .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
     if (report.iterations > 0) /* report the time of whole iterations only */
         report.busy_s *= (double)report.iterations / since->rows;
     m->uneven |= is_uneven(since);

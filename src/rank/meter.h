@@ -9,15 +9,16 @@
 typedef struct kl_since { /* measurements since the last report */
     double sweeps, busy_s, moving_s;
     double rows;    /* number of rows done; in a pipeline this may include fractions of rows */
-    double foreign; /* number of these rows that belong to neighbours */
-    /* cpu_s: CPU seconds of rows on a shared core; cpu_rows: number of rows for which they were measured */
+    double foreign; /* number of done rows that belong to neighbours */
+    /* cpu_s: CPU seconds of rows on a shared core; cpu_rows: number of rows for which CPU seconds were
+     * measured */
     double cpu_s, cpu_rows;
     uint64_t moved;
     double moved_bytes;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     /* seconds between the end of a block's body and the beginning of the next one, without waiting */
     double boundary_s;
-    double boundaries; /* number of intervals between blocks in boundary_s */
+    double boundaries; /* number of blocks that boundary_s adds up */
 } kl_since;
 
 typedef struct kl_totals { /* measurements since the loop was opened */
@@ -52,11 +53,11 @@ typedef struct kl_meter {
     /* true: the rows of a sweep are given to the body in pieces, which are timed separately */
     bool by_pieces;
     bool uneven; /* true: rows take unequal times, on this rank or on another one */
-    /* sweep_s: the last seconds in the body in the current sweep, about 1 ms; sweep_rows: rows done in these
-     * seconds */
+    /* sweep_s: the most recent seconds in the body in the current sweep, up to about 1 ms; sweep_rows: rows
+     * done in these seconds */
     double sweep_s, sweep_rows;
-    /* mean seconds per row over sweep_s, or at the beginning of a sweep, over the end of the last one. A
-     * single row may take less time than reading the clock. */
+    /* mean seconds per row, sweep_s / sweep_rows. It is a mean because a single row may take less time than
+     * reading the clock. At the beginning of a sweep, it is still the value of the last sweep. */
     double iteration_s;
     double quantum_s; /* seconds of the quantum (time slice) of this rank's scheduler; 0: not measured yet */
 } kl_meter;
@@ -65,8 +66,8 @@ typedef struct kl_meter {
 static inline uint64_t kl_meter_sweep(const kl_meter *m) {
     return m->all.sweeps;
 }
-/* Begin a sweep of `rows` own rows. If this loop's rows move, the work of its followers moves with them. So
- * the cost of a row includes its time in followers since the last sweep. */
+/* Begin a sweep of `rows` own rows. If a row of this loop moves, the rows of other loops that follow it move,
+ * too. So the cost of a row includes the work on them since the last sweep. */
 void kl_meter_begin_sweep(kl_meter *meter, uint64_t rows);
 /* Store that the body is given rows at now_s. */
 void kl_meter_give(kl_meter *meter, double now_s);
@@ -76,17 +77,17 @@ void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
 /* Count a sweep that took took_s seconds. */
 void kl_meter_end_sweep(kl_meter *meter, double took_s);
-/* Count took_s seconds as spent on a delivery of messages; in waited_s of them the rank waited. */
+/* Count took_s seconds for a delivery of messages. The rank waited for waited_s of these seconds. */
 void kl_meter_delivery(kl_meter *meter, double took_s, double waited_s);
 /* Count spent_s seconds as time spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
-/* Return whether to measure the length of the scheduler's time slice (quantum) now. This is late enough in a
- * run for the cost of measuring to be negligible. */
+/* Return whether to measure the length of the scheduler's time slice (quantum) now. It is measured late in a
+ * run, because the measurement would take a large part of a short run. */
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
 /* Store the measured length of the scheduler's time slice (quantum); 0: it could not be measured. */
 void kl_meter_quantum_is(kl_meter *meter, double quantum_s);
 /* Return a report on the rows `own`, and begin the measurements for the next report. part: the part of the
- * sweep that is done. */
+ * current sweep that is done, 0 … 1. */
 kl_rank_report kl_meter_report(kl_meter *meter, kl_span own, double part, double now_s);
 /* Forget the measurements that were made before this rank's rows changed. */
 void kl_meter_begin_anew(kl_meter *meter);

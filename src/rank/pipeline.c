@@ -9,15 +9,15 @@ enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
 static const double BLOCK_GAIN =
     0.01; /* change the block size only if this saves more than this part of the time */
-/* if passing a boundary on takes more seconds than this, and more than two messages, the time does not count:
- * the rank was interrupted */
+/* passing a boundary on was interrupted, and is not counted, if it took longer than this number of seconds
+ * and longer than two messages */
 static const double BOUNDARY_MOST_S = 1e-4;
-/* weight of the old value when the mean seconds for passing a block's boundary on are updated */
+/* weight of the old mean when the mean seconds for passing on the boundary of a block are updated */
 static const double BOUNDARY_H = 0.5;
 
 /* --- blocks --- */
 
-/* Return the number of blocks of the current sweep. */
+/* Return how the elements of a row are cut into blocks in the current sweep. */
 static kl_blocks blocks_of(const kl_rank *k) {
     return (kl_blocks){k->options.inner, k->flow.block,
                        kl_meter_sweep(&k->meter) == 0 ? k->flow.sizes_tried : 0};
@@ -33,7 +33,8 @@ static uint64_t block_count(const kl_rank *k) {
     return kl_blocks_count(&blocks);
 }
 
-/* Return the number of blocks at the beginning of the first sweep that serve to try block sizes. */
+/* Return the number of blocks in which block sizes are tried. They are at the beginning of the first sweep;
+ * later sweeps have none. */
 static uint64_t tried_count(const kl_rank *k) {
     kl_blocks blocks = blocks_of(k);
     return kl_blocks_tried(&blocks);
@@ -53,8 +54,8 @@ static double pass_done(const kl_rank *k) {
 
 /* --- choosing the block size --- */
 
-/* Choose a first block size, to be used until sweeps have shown the cost of blocks. With this size, a
- * message costs more than the rank's work in a block. */
+/* Prepare the choice of the block size. Set up the cost model of a pipeline from the measured messages, and
+ * choose the sizes to try in the first sweep. */
 static void prepare(kl_rank *k) {
     double bytes = 0;
     if (k->options.block > 0)
@@ -69,8 +70,8 @@ static void prepare(kl_rank *k) {
     k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
 }
 
-/* Learn how long it takes to pass a block's boundary on to the next rank. All ranks do this at the pace of
- * the slowest rank. */
+/* Learn how long it takes to pass the boundary of a block on to the next rank. The longest time of any rank
+ * counts, because the slowest rank sets the pace of the pipeline. */
 static void learn(kl_rank *k) {
     double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -87,9 +88,9 @@ static void choose_block(kl_flow *f) {
         f->block = best;
 }
 
-/* Choose the block size by the tries: compare the times that the slowest rank would need with each tried
- * size and its present rows. The total time of the sweep does not show this, because its blocks have several
- * sizes. */
+/* Choose the best of the tried block sizes: compare the times that the slowest rank would need with each
+ * size, for its present rows. The total time of a sweep cannot be used, because its blocks had several sizes.
+ */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
@@ -124,8 +125,8 @@ static kl_act set_block(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Store the time of a block in which a size is tried. Keep the least time of several tries, because an
- * interrupted try takes longer. */
+/* Store the time of a block with which a block size is tried. If a size is tried several times, keep the
+ * least time, because a try that was interrupted takes longer. */
 static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
     kl_flow *f = &k->flow;
     kl_span try;
@@ -160,9 +161,9 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
 
 /* --- passes --- */
 
-/* Return the number of passes in a sweep. A pass takes one period between reports. This is long enough for
- * the last rank's report to arrive before the first rank needs the answer. The blocks that serve to try
- * sizes are a pass of their own. */
+/* Return the number of passes in a sweep. A pass takes about as long as the period between two reports. It
+ * has enough blocks for the report of the last rank to arrive before the first rank needs it. The blocks in
+ * which sizes are tried are a pass of their own. */
 static uint64_t passes(const kl_rank *k) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
@@ -224,8 +225,8 @@ static kl_act begin_passes(kl_rank *k) {
     return exchange(k);
 }
 
-/* --- between two passes, when rows may move: a row arrives together with its blocks that are done on all
- * ranks --- */
+/* --- between two passes: rows may move, and arrive with all the blocks that were done in earlier passes ---
+ */
 
 static kl_act end_pass(kl_rank *k) {
     k->flow.done = k->flow.asked = k->flow.pass.hi; /* a rank without rows has not counted its blocks */
@@ -246,8 +247,8 @@ static kl_act use_tries(kl_rank *k) {
     return act;
 }
 
-/* If rows are to move, wait until all boundaries that this rank has sent have arrived. Only then may rows
- * leave. */
+/* If rows are to move, first wait until all boundaries that this rank has sent have arrived. Until then, the
+ * rows with these boundaries must stay in memory. */
 static kl_act await_sent_if_rows_move(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
 }
@@ -290,8 +291,8 @@ static kl_span elements_of(const kl_rank *k, uint64_t index) {
     return k->options.backward ? (kl_span){inner - block.hi, inner - block.lo} : block;
 }
 
-/* Return the own row that the next rank of the pipeline reads, or the row that this rank reads from the
- * previous rank. */
+/* Return the row at the boundary between two ranks. sends: the own row that the next rank of the pipeline
+ * reads; otherwise: the row of the previous rank that this rank reads. */
 static uint64_t boundary_row(const kl_rank *k, bool sends) {
     kl_span own = kl_layout_own(&k->layout);
     if (sends)
@@ -299,8 +300,8 @@ static uint64_t boundary_row(const kl_rank *k, bool sends) {
     return k->options.backward ? own.hi : own.lo - 1;
 }
 
-/* Send a block of an own row to the next rank of the pipeline, or receive one from the previous rank. There
- * is such a row in each array with a halo. */
+/* Send the boundary of a block to the next rank of the pipeline, or receive one from the previous rank. The
+ * boundary is a part of the row boundary_row(), in each array with a halo. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span block = elements_of(k, index);
     uint64_t row = boundary_row(k, sends);

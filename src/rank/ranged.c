@@ -2,14 +2,15 @@
 #include "rank/rank.h"
 
 static const double PIECES_FROM_S =
-    1e-3; /* seconds; if the own rows take longer, the body gets them in pieces */
+    1e-3; /* seconds; if this rank's rows take longer, the body gets them in pieces */
 
 kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
         return KL_GO_ON;
     if (k->rounds.steer && !k->rounds.forced) {
         kl_steer_refuse(k->rounds.steer);
-        /* tell the steer the present bounds, because some stages of the move may be done */
+        /* tell the steer the present bounds, because earlier stages of the refused move may have moved rows
+         */
         kl_steer_place(k->rounds.steer, k->layout.bounds);
     }
     return kl_rounds_refused(
@@ -27,15 +28,15 @@ static kl_act choose_pieces(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Check whether the halos have arrived already, as is usual if ranks are in balance. If so, the body gets
- * all rows in one range. This takes less time than three ranges. */
+/* Check whether the halos have arrived already, as usual if the ranks are in balance. If they have, the body
+ * gets all rows in one range, which costs less time than three ranges. */
 static kl_act look_early(kl_rank *k) {
     return k->exchange.begins && !k->meter.waits_first ? kl_look(k, &k->exchange.set) : KL_GO_ON;
 }
 
-/* Return whether the body gets the rows that need no halo first, while the halos are on their way. This does
- * not help if a host has more ranks than cores: other ranks use the time in which a rank waits. Rows of an
- * ordered loop cannot come in two parts. */
+/* Return whether the body first gets the rows that need no halo, while the halos are on their way. This does
+ * not help if a host has more ranks than cores, because other ranks then use the time in which this rank
+ * waits. In an ordered loop, the body must get all rows in one range. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;
     return x->begins && x->set.open && !k->meter.waits_first && !k->options.ordered && !kl_is_empty(x->inner);
@@ -54,8 +55,8 @@ static kl_act split(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin an exchange if one is due. If an exchange serves several sweeps, the rank also does, in each of
- * them, those rows of its neighbours that later sweeps read. */
+/* Begin an exchange if one is due. The halos of one exchange may be enough for several sweeps. In each of
+ * them, the rank then also does those rows of its neighbours which its own rows read in later sweeps. */
 static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;
@@ -78,8 +79,8 @@ static kl_act count_given(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Check whether the exchange is complete, so that the rows at the edges can be done. When no other rows are
- * left, wait for the exchange. */
+/* Check whether the exchange is complete; the rows at the edges can only be done after that. When no other
+ * rows are left to do, wait for the exchange. */
 static kl_act look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
         return kl_look(k, &k->exchange.set);
@@ -130,8 +131,8 @@ static double part_done(const kl_rank *k) {
 
 static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, look_early, split, NULL};
 static const kl_stage next[] = {count_given, kl_rounds_hook, look_at_exchange, give, NULL};
-/* The stages at the end of a sweep. A rank without rows gets here before its exchange is complete, so it
- * waits here. */
+/* The stages at the end of a sweep. A rank without rows reaches them before its exchange is complete, so the
+ * first stage waits for the exchange. */
 static const kl_stage end[] = {kl_exchange_finish, kl_rounds_hook_at_end, NULL};
 
 const kl_kind kl_ranged = {

@@ -63,8 +63,8 @@ bool kl_rank_own(const kl_rank *k, size_t nth, kl_span *range) {
     return nth == 0 && !kl_is_empty(*range);
 }
 
-/* Take over the new places of the leading loop's rows. The leader has already moved the rows of all
- * arrays. */
+/* Take over the new places of the leading loop's rows. The leading loop has already moved the rows of this
+ * loop's arrays. */
 static void follow(kl_rank *k) {
     k->meter.on = k->meter.leader->on || k->rounds.steer;
     if (!kl_layout_refresh(&k->layout))

@@ -19,7 +19,7 @@
  *     kl_work         ranged.c      one range of rows for each rank: what is done of a sweep
  *     kl_flow         pipeline.c    blocks, passes, and which block is best
  *     kl_scatter      scatter.c     rows anywhere: transfers within a sweep
- *     kl_rank         rank.c        all of them; stages.c: the stage that a call has reached */
+ *     kl_rank         rank.c        all these parts; stages.c: the stage that a call has reached */
 #ifndef KL_RANK_H
 #define KL_RANK_H
 
@@ -93,7 +93,7 @@ typedef struct kl_rank_options {
     bool fixed;      /* true: decisions of this loop move no rows */
     bool watched;    /* true: a keeper wants to know the rates of the ranks */
     kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */
-    kl_map map;      /* rows of the leading loop that this loop's rows follow, if there is a leading loop */
+    kl_map map; /* tells which rows of the leading loop this loop's rows follow, if there is a leading loop */
 } kl_rank_options;
 
 enum { KL_CALLS_DEEP = 5 }; /* greatest depth of nested lists of stages */
@@ -125,13 +125,14 @@ void kl_rank_free(kl_rank *rank); /* Free the rank. Followers must be freed befo
 /* Make room for one more array, which kl_layout_add() then adds. Return false if memory ran out. */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
-/* Return the next action. now_s: the present time, at or after the end of the last action */
+/* Return the next action. now_s: the present time, which is not before the end of the last action */
 const kl_action *kl_rank_act(kl_rank *rank, double now_s);
-/* Call this after KL_LOOP_END has returned. If the rows of a leading loop have moved, its followers take
- * over the new places. */
+/* Call this after KL_LOOP_END has returned. If the rows of this loop have moved, the loops that follow it
+ * take over the new places of the rows. */
 void kl_rank_end_sweep(kl_rank *rank, double took_s);
 
-/* Get range number `nth` of the own rows between two sweeps. Return false if there are fewer ranges. */
+/* Get range number `nth` of this rank's rows, from 0 on. Call this only between two sweeps. Return false if
+ * there are fewer ranges. */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
 /* Private to the folder rank: functions for the stages of calls. */
@@ -151,8 +152,8 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
     return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
-/* Do the stages of this list first. Then continue with the next stage (kl_rank_do), or repeat the present
- * one. */
+/* Do the stages of this list. Then continue with the stage after the present one (kl_rank_do), or do the
+ * present stage again (kl_rank_do_and_repeat). */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
 kl_act kl_ranged_settle(kl_rank *rank); /* If the last exchange could not move rows, tell the steer, which

@@ -35,15 +35,16 @@ typedef struct scene {
     uint64_t n, inner; /* inner: number of elements of a row in a pipeline, otherwise 1 */
     uint32_t ranks;
     int sweeps;
-    double row_s;   /* seconds that a rank of speed 1 takes for a row */
-    double slow;    /* speed of the last rank during slow times */
-    double swing_s; /* seconds of the slow times, and of the fast times between them; 0: always slow */
-    double share;   /* part of its core that rank 0 gets, from 0 to 1 */
+    double row_s; /* seconds that a rank of speed 1 takes for a row */
+    double slow;  /* speed of the last rank during slow times */
+    double
+        swing_s; /* length in seconds of each slow time, and of each fast time between them; 0: always slow */
+    double share; /* part of its core that rank 0 gets, from 0 to 1 */
     bool fixed, forced;
     uint64_t seed;
-    uint64_t refuses; /* number of the request for memory that fails on one rank; 0: none fails */
+    uint64_t refuses; /* every `refuses`-th request for memory fails on one rank; 0: none fails */
     bool content;
-    uint64_t unpacked; /* number of the request to pack rows that fails on one rank; 0: none fails */
+    uint64_t unpacked; /* every `unpacked`-th request to pack rows fails on one rank; 0: none fails */
 } scene;
 
 typedef struct bulk { /* Content of a row. */
@@ -71,8 +72,8 @@ struct kl_requests { /* A set of messages, as the driver in this test knows it. 
     size_t open; /* number of messages of the set that have not arrived */
 };
 
-/* A collective operation. The last two are stored, because some ranks may not have read the one before
- * the last. */
+/* A collective operation. The two last ones are stored, because a slow rank may still have to read the
+ * earlier of the two. */
 typedef struct meeting {
     uint8_t data[MOST][2 * sizeof(kl_rank_report)];
     double at_s;
@@ -134,8 +135,8 @@ static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element,
     return &a->cells[array][row * inner + element];
 }
 
-/* Compute a row from its neighbours after the last sweep. In a pipeline, compute the row from the row before
- * in this sweep. */
+/* Compute a row from the values that its neighbours had after the last sweep. In a pipeline, use the value
+ * that the row before it got in this sweep. */
 static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t *this, uint64_t row,
                            uint64_t element) {
     uint64_t at = row * s->inner + element, value = last[at];
@@ -341,7 +342,7 @@ static void poison(const world *w, actor *a) {
                    w->scene->inner * sizeof(uint64_t));
 }
 
-/* Return whether a rank gets memory for rows. In some scenes it does not. */
+/* Return whether a rank gets memory for rows. In some scenes, memory runs out on purpose. */
 static bool has_room(const world *w, actor *a, uint32_t r) {
     uint64_t every = w->scene->refuses;
     return every == 0 || ++a->rooms % every > 0 || r != a->rooms % w->scene->ranks;
@@ -612,8 +613,8 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .ordered = is_ordered(s),
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
-    bool scattered = s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* the folder loop chooses scattered
-                                                                           loops by the same condition */
+    bool scattered = s->kind == SCATTERED && !s->fixed &&
+                     s->ranks > 1; /* the folder loop uses the same condition for scattered loops */
     const kl_kind *kind = pipeline ? &kl_pipelined : scattered ? &kl_scattered : &kl_ranged;
     assert_true(kl_rank_init(&a->rank, kind, &o));
     a->core = (kl_core_share){.share = r == 0 ? s->share : 1};

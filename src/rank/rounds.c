@@ -149,8 +149,9 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
     kl_meter_begin_anew(&k->meter);
 }
 
-/* Choose the pass of the next report: left_s seconds from now, or sooner if reports cost little. The next
- * passes may take longer than expected, so wait for at most half as many passes as there were so far. */
+/* Choose the pass of the next report. It comes left_s seconds from now, or sooner if reports cost little.
+ * Skip at most half as many passes as there were so far, because the next passes may take longer than
+ * expected. */
 static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
     double passed_s = first->elapsed_s - r->heard_s;
@@ -263,7 +264,8 @@ static kl_act act_on_reports(kl_rank *k) {
         action = decide(k);
     else
         set_next(r, k->layout.ranks, left_s, NULL);
-    /* Let the rank wait for the answer at the next exchange, where ranks wait for each other in any case. */
+    /* Let the rank wait for the reports of all ranks just before an exchange, because there the ranks wait
+     * for each other in any case. */
     uint64_t next = r->passed + (k->exchange.moves || k->exchange.deepened ? 0 : k->exchange.ahead);
     if (r->due < next)
         r->due = next;

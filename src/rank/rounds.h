@@ -10,7 +10,8 @@
 
 typedef struct kl_loop_rounds {
     kl_steer *steer; /* the state of decisions about moves; NULL: this loop decides nothing */
-    /* number of passes so far. A pass is a sweep or a part of one; rows may move between two passes. */
+    /* number of passes so far. A pass is a whole sweep or a part of a sweep. Rows may move between two
+     * passes. */
     uint64_t passed;
     uint64_t passes; /* present number of passes in a sweep */
     uint64_t at;     /* number of the pass in which the next report is made */
@@ -20,7 +21,8 @@ typedef struct kl_loop_rounds {
     /* true: reports include times of segments (parts of a rank's rows), because iterations differed in
      * cost in the last reports */
     bool whole;
-    bool adds_up; /* true: the next report probably comes before it is time for a decision */
+    bool adds_up; /* true: the next report probably comes before a decision is due; then reports are only
+                     added up */
     kl_set set;   /* the messages that bring the reports */
     bool awaited; /* true: since awaited_s, the rank has been waiting for the reports */
     double awaited_s;
@@ -58,25 +60,25 @@ bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* Return false 
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 /* Return the size of a report in a message, in bytes. */
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds);
-/* Begin a sweep with `passes` passes. Delays are counted in passes, so convert them to the new number, and
- * keep their duration. */
+/* Begin a sweep with `passes` passes. The times of the next report and decision are counted in passes.
+ * Convert them, so that they stay the same in seconds. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);
-/* If it is time before this pass, read the reports of all ranks, and decide. */
+/* If the reports of all ranks are due before this pass, wait for them, and decide. */
 kl_act kl_rounds_answer(kl_rank *rank);
 /* If a report is due, make it within this pass, or at the end of the pass. */
 kl_act kl_rounds_hook(kl_rank *rank);
 kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
 /* Functions that scattered loops also use. Scattered loops have rounds of their own. */
-/* Move the reports apart: they lie next to each other with `bytes` bytes each, and afterwards begin at
- * intervals of `apart` bytes. */
+/* Move reports apart in memory. Before, they lie next to each other, with `bytes` bytes each. Afterwards,
+ * they begin at intervals of `apart` bytes. */
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 /* Add the reports of all ranks, which begin at intervals of `apart` bytes, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
 /* Let the steer make rounds->plan from rounds->all. Return false if memory ran out. */
 bool kl_rounds_decide(kl_rank *rank);
 void kl_rounds_note(kl_loop_rounds *rounds); /* Store that the ranks follow rounds->plan from now on. */
-/* Count a move that was refused. reason: why, for the record and the summary. */
+/* Count a move that was refused. reason: why it was refused, for the record and the summary. */
 kl_act kl_rounds_refused(kl_rank *rank, const char *reason);
 
 #endif

@@ -1,9 +1,9 @@
 /* Loops whose iterations may be on any rank. Rows also move during a sweep, first those that are not done. A
- * rank makes its next report when it has all reports of the last round, and has then worked for a period or
- * has no work. From the same reports, all ranks make the same plan: how many rows each pair of ranks must
- * move. A row that is done counts as done in this sweep on whatever rank it is. When the reports say that
- * all rows are done, the sweep ends on all ranks. Sweeps that take less than a period are quiet: they have
- * no reports, so no rank waits for the others. */
+ * rank makes its next report after it has read all reports of the last round. It first works for one period,
+ * or until it has no work. From the same reports, all ranks make the same plan: how many rows each pair of
+ * ranks must move. A row that is done in this sweep may then move to another rank, where it also counts as
+ * done. When the reports say that all rows are done, the sweep ends on all ranks. Sweeps that take less than
+ * a period are quiet: they have no reports, so no rank waits for the others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,8 @@
 
 enum {
     LISTED = 32, /* greatest number of ranges of rows in one transfer between two ranks */
-    /* number of tags of a transfer. Tags repeat after TAG_ROUNDS rounds, so they stay within 32767, the
-     * smallest limit that an MPI may have */
+    /* number of tags that a transfer uses. After TAG_ROUNDS rounds the same tags are used again. So tags stay
+       below 32768, which every MPI allows */
     TAGS = KL_TAGS,
     TAG_ROUNDS = 2000,
 };
@@ -36,13 +36,15 @@ typedef enum stage {
     REFUSED, /* there is no memory for the rows: free what was allocated */
     ANSWER,  /* the receiver's answer is on its way to this rank */
     ROWS,    /* the rows are on their way to this rank or from it */
-    SETTLED, /* the contents of received rows were unpacked, those of rows that left were dropped */
+    SETTLED, /* the contents of received rows were unpacked, and the contents of rows that left were dropped
+              */
     GIVEN,   /* the rows have left, and their memory was freed */
 } stage;
 
 typedef struct transfer {
     struct transfer *next;
-    /* number to add to the tags of messages, so that they differ from those of transfers of other rounds */
+    /* tags: number that is added to the tags of all messages of this transfer; transfers of other rounds have
+     * other numbers */
     int peer, tags;
     bool sends;
     stage stage;
@@ -57,7 +59,7 @@ typedef struct report {
     uint64_t done, rows;
     uint64_t todo;       /* number of rows that this rank has to do in this sweep */
     uint64_t refused;    /* number of transfers to this rank that were refused since its last report */
-    kl_rank_report rank; /* the report as in other kinds of loops; its segments are not sent */
+    kl_rank_report rank; /* the report that all kinds of loops make; the times of its segments are not sent */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
@@ -67,15 +69,17 @@ struct kl_scatter {
     uint64_t *left; /* left[r]: number of rows that rank r has to do in this sweep */
     bool reported, heard, over;
     bool quiet; /* true: this sweep has no reports, because it is expected to be short */
-    /* true: the last move followed the shares that the steer chose; false: it divided the rest of a sweep */
+    /* true: the last move followed the shares that the steer chose; false: it only divided the rows that were
+     * left to do in a sweep */
     bool committed;
     double reported_s;
-    double over_s;  /* time of the last end of a sweep that all ranks know, by rank 0's clock */
+    double
+        over_s; /* time of that report of rank 0 with which all ranks last ended a sweep, by rank 0's clock */
     uint64_t ended; /* number of sweeps that had ended at the time in over_s */
     /* rounds: number of rounds so far; refused: number of refused transfers that the next report will
      * state */
     uint64_t rounds, refused;
-    /* number of refusals that were reported, but that no decision has considered yet */
+    /* number of refused transfers that were reported since the last decision */
     uint64_t refusals;
     const kl_transfer *plan; /* planned transfers that are being made now */
     /* planned: number of the planned transfers; carried: number of them that have begun */
@@ -172,8 +176,8 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
-/* Return the bytes that the rows of a transfer need on this rank. Content needs memory two times: for the
- * message, and for the program. */
+/* Return the bytes that the rows of a transfer need on this rank. Content needs twice its memory, because the
+ * message and the program each hold a copy. */
 static uint64_t coming_bytes(const kl_layout *l, const transfer *t) {
     return bytes_of(l, &t->list) + 2 * kl_parcel_bytes(&t->parcel);
 }
@@ -199,8 +203,8 @@ static kl_action take_pages(kl_rank *k, transfer *t) {
                        .again = true};
 }
 
-/* Free the memory of the rows of this transfer, but keep pages that also hold own rows or rows on their
- * way. */
+/* Free the memory of the rows of this transfer. Keep pages in which there are also own rows, or rows of other
+ * transfers under way. */
 static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
     struct kl_scatter *s = k->scatter;
     s->gone.count = s->kept.count = 0;
@@ -344,8 +348,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
     return post(s, t, t->sends ? 0 : count, at);
 }
 
-/* Send the rows if the receiver has memory for them. Otherwise take the rows back. This rank then reports
- * these rows and the refusal, and the next decision waits for this report. */
+/* Send the rows if the receiver has memory for them. Otherwise take the rows back. The next report of this
+ * rank then has these rows and the refusal, and the next decision waits for this report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);
@@ -424,7 +428,8 @@ static kl_act begin_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin to check the transfers that have just begun: pack their rows and send the lists. */
+/* Let the next stage check only the transfers that have just begun: it packs their rows and sends the lists.
+ */
 static kl_act begin_fresh_look(kl_rank *k) {
     begin_look(k);
     struct kl_scatter *s = k->scatter;
@@ -528,7 +533,8 @@ static bool is_time(kl_rank *k) {
            k->rounds.all[0].elapsed_s - k->rounds.asked_s >= k->rounds.period_s;
 }
 
-/* Tell the steer how many rows the ranks report, because some transfers may have been refused. */
+/* Tell the steer how many rows each rank has, as the ranks reported. This may differ from the plan, because
+ * some transfers may have been refused. */
 static void correct_places(kl_rank *k) {
     kl_steer *steer = k->rounds.steer;
     if (k->scatter->refusals > 0 && k->scatter->committed)
@@ -579,9 +585,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* After a sweep has ended, choose the sweep of the next report. It comes after a period, or sooner if
- * reports cost little. The next sweeps may take longer than expected, so wait for at most half as many
- * sweeps as there were. All ranks choose the same sweep. */
+/* After a sweep has ended, choose the sweep of the next report. It comes after a period, or sooner if reports
+ * cost little. Skip at most half as many sweeps as there were, because the next sweeps may take longer than
+ * expected. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;

@@ -18,8 +18,8 @@ kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
     return KL_REPEAT;
 }
 
-/* The present list of stages is over, so return to the list that called it. Return false if no list called
- * it. */
+/* Go back from a list of stages that is over to the list that called it. Return false if no list called it.
+ */
 static bool go_back(kl_rank *k) {
     if (k->deep == 0)
         return false;
@@ -27,8 +27,8 @@ static bool go_back(kl_rank *k) {
     return true;
 }
 
-/* Count the seconds that MPI took to copy rows that move, while their messages were posted or checked. The
- * wait for the other rows is counted when it ends. */
+/* Count the seconds that MPI took to copy moving rows while their messages were posted or checked. The wait
+ * for rows that have not arrived is counted later, when it ends. */
 static void count_copying(kl_rank *k, double now_s) {
     const kl_action *last = &k->action;
     if (k->exchange.moving && (last->act == KL_POST || last->act == KL_LOOK) && last->set == &k->exchange.set)

@@ -6,18 +6,20 @@
 
 #include "decide/decide.h"
 
-/* The columns of a row from which kl_decide_again() reads a decision. The column `grounds` follows them. */
+/* The columns from which kl_decide_again() reads a decision. A further column, `grounds`, follows them: the
+ * stored inputs of the decision. */
 #define KL_DECISION_COLUMNS                                                                                  \
     "id, at_s, run, round, chunk, kind, subject, count, forecast_s, gain_s, cost_s, reason"
 enum { KL_COLUMN_KIND = 5, KL_COLUMN_GROUNDS = 12 };
 
 /* A decision that was made again, and how it differs from the recorded one. */
 typedef struct kl_again_verdict {
-    /* why the decision was not made again, in which case the other fields are not set; NULL: it was made
-     * again */
+    /* the reason why the decision was not made again; NULL: it was made again. With a reason, no other field
+     * is set. */
     const char *missing;
     kl_decision decision;
-    uint64_t meant; /* the recorded count, as the policy chose it before limits changed it */
+    uint64_t meant; /* number of tasks that the policy chose in the recorded run, before limits changed this
+                       number */
     bool other_kind, other_count, other_forecast, other_gain, other_reason;
 } kl_again_verdict;
 

@@ -1,5 +1,5 @@
 /* Draw how many iterations each rank of a loop has over time. Each rank, or group of ranks, has a band. A
- * curve below the bands shows the time of a sweep. */
+ * curve below the bands shows how long a sweep takes. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -52,7 +52,8 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Draw an edge of a band to the right, or back to the left. There is a corner only where the edge changes. */
+/* Draw an edge of a band from left to right; if `back` is true, from right to left. Add a point only where
+ * the height of the edge changes. */
 static void put_edge(const bands *b, uint32_t band, bool back) {
     size_t last = b->loop->round_count, i = back ? last : 0;
     fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));
@@ -126,7 +127,7 @@ static void draw_scales(const bands *b, double bottom) {
                      "time since the loop was opened");
 }
 
-/* Draw a curve of the time of a sweep, with one point for each round. */
+/* Draw the curve that shows how long a sweep takes, with one point for each round. */
 static void draw_curve(const bands *b, double top) {
     double most_s = 0, bottom = top + CURVE;
     bool begun = false;

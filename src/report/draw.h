@@ -35,8 +35,8 @@ typedef struct kl_panel {
     size_t mark_count;
 } kl_panel;
 
-/* A picture of one or more panels. The legend is that of the first panel. A scale is logarithmic if its
- * values are above 0 and far apart. */
+/* A picture of one or more panels. Its legend names the series of the first panel. The scale of an axis is
+ * logarithmic if all its values are above 0 and they are far apart. */
 typedef struct kl_plot {
     const char *title, *subtitle, *x_label;
     const kl_panel *panels;

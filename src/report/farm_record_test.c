@@ -59,8 +59,8 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* Run more workers than there are cores. The farm may use fewer of them, which depends on the machine. Its
- * choice must always be recorded. */
+/* Run more workers than there are cores. Depending on the machine, the farm uses all of them or fewer. The
+ * record must have this choice in any case. */
 static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
@@ -78,8 +78,8 @@ static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     kl_report_free(report);
 }
 
-static const double BESIDE_S =
-    0.5; /* CPU seconds that a thread of the program uses; they must not be counted as the farm's */
+static const double BESIDE_S = 0.5; /* CPU seconds that a thread of the program itself uses; the farm must not
+                                       count them as its own costs */
 
 static void *compute_beside(void *unused) {
     clockid_t cpu = kl_thread_cpu();
@@ -226,7 +226,7 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     stepped_farm f = {.send_s = 5e-3};
     kl_trace *trace = open_recorded(&f, "static", 4, file);
     stepped_gather(&f);
-    kl_master_advise(f.master); /* a farm without a run has learned no number of workers */
+    kl_master_advise(f.master); /* this farm has had no run, so it cannot know a good number of workers */
     kl_report_free(close_recorded(&f, trace, file));
     uint32_t team = 7;
     kilter_error error;
@@ -240,8 +240,8 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 7);
 }
 
-/* One of four workers is a thousand times slower than the others. It must get no tasks as soon as its silence
- * shows this, and each forecast must mention it. */
+/* One of four workers is a thousand times slower than the others. The farm notices this when the worker does
+ * not answer for long. From then on, the worker must get no tasks, and each forecast must mention it. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;
@@ -267,8 +267,8 @@ static void add_twice(const kilter_outcome *o, void *user) {
         assert_int_equal(stepped_add(user, 2, NULL, NULL, NULL), KILTER_OK);
 }
 
-/* The row of the run and the rows of its chunks must have all tasks, including added ones. At the beginning,
- * the run's end was not known, so there is no forecast. */
+/* Tasks are added during the run. The row of the run and the rows of its chunks must count them, too. There
+ * is no forecast, because at the beginning nobody knew how many tasks would come. */
 static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {0};

@@ -7,15 +7,15 @@
 #include "report/reading.h"
 
 typedef enum kl_field_type {
-    KL_FIELD_COUNT,        /* uint64_t; below 0: 0 */
+    KL_FIELD_COUNT,        /* uint64_t; a negative value of the column is read as 0 */
     KL_FIELD_NUMBER,       /* uint32_t */
     KL_FIELD_SIGNED,       /* int64_t */
-    KL_FIELD_SUBJECT,      /* int64_t; −1: NULL */
+    KL_FIELD_SUBJECT,      /* int64_t; −1 stands for NULL in the column */
     KL_FIELD_REAL,         /* a double; NAN: the column is NULL or not a number */
     KL_FIELD_TRUTH,        /* bool */
     KL_FIELD_KNOWN,        /* a bool: true if the column is not NULL */
-    KL_FIELD_TEXT,         /* char *, malloc'd; NULL: "" */
-    KL_FIELD_TEXT_OR_NULL, /* char *, malloc'd, or NULL */
+    KL_FIELD_TEXT,         /* char *, malloc'd; "" stands for NULL in the column */
+    KL_FIELD_TEXT_OR_NULL, /* char *, malloc'd; NULL if the column is NULL */
 } kl_field_type;
 
 typedef struct kl_field {

@@ -16,9 +16,10 @@ enum {
     ROWS_MAX = 60,
     RUNS_MAX = 20,
     LABEL_COLUMNS = 18,
-    LEVELS = 5,        /* number of shades; a shade shows for which part of a pixel a worker computes */
-    INKS = 2 + LEVELS, /* number of path colours: two shades for chunks next to each other, then LEVELS shades
-                          for narrow chunks */
+    LEVELS = 5, /* number of shades; the shade of a pixel shows for which part of the pixel's time the worker
+                   computes */
+    INKS = 2 + LEVELS, /* number of colours of paths: two alternating ones for chunks with a bar, then LEVELS
+                          shades for narrow chunks */
     LEGEND_X = 640     /* x position of the legend in pixels */
 };
 static const double LEFT = 150, RIGHT = 30, TOP = 92, BOTTOM = 54, CURVE = 64, CURVE_GAP = 26;
@@ -30,7 +31,7 @@ typedef struct gantt {
     const kl_report_iteration *first, *last; /* the first and the last run that the chart shows */
     double from_s, to_s;
     kl_scale x;
-    size_t every, rows;        /* every: each `every`-th worker has a row; rows: number of rows */
+    size_t every, rows;        /* every: one of this many workers has a row; rows: number of rows */
     double pitch;              /* distance of two neighbouring rows in pixels */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;
@@ -39,8 +40,8 @@ typedef struct gantt {
     uint64_t run;
     bool begun, shown;
     uint64_t chunks;
-    double covered[COLUMNS]; /* part of each pixel, 0 … 1, that is covered by chunks too narrow for a bar of
-                                their own */
+    double covered[COLUMNS]; /* for each pixel: the part of it, 0 … 1, that chunks cover which are too narrow
+                                for a bar of their own */
     kl_buffer ink[INKS];     /* paths */
     kl_buffer lost;
 } gantt;
@@ -121,7 +122,8 @@ static void put_bar(const gantt *g, kl_buffer *path, double x, double width) {
     kl_put_bytes(path, text, (size_t)bytes);
 }
 
-/* Add to each pixel the part of it that lies between `from` and `to`, multiplied by `weight`. */
+/* For each pixel, find the part of it that lies between `from` and `to`. Add this part, multiplied by
+ * `weight`, to the pixel's value in `columns`. */
 static void cover(double *columns, double from, double to, double weight) {
     for (size_t i = (size_t)from; i < COLUMNS && (double)i < to; i++)
         columns[i] += weight * (fmin(to, (double)i + 1) - fmax(from, (double)i));
@@ -356,8 +358,8 @@ static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, 
     return kl_loop_draw(report, out, error);
 }
 
-/* Draw a chart or the bands of a loop. It is drawn into memory first, so that an unreadable record leaves no
- * half picture in the file. */
+/* Draw the chart of a farm, or the bands of a loop. The picture is made in memory and then written to the
+ * file, so that an error never leaves half a picture there. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error) {
     kl_report *report = NULL;
     kilter_status status = kl_report_read(path, &report, error);

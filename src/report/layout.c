@@ -1,4 +1,4 @@
-/* Print wrapped lines and tables, which people read. */
+/* Print wrapped lines and tables for people. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@ enum {
 
 /* ---- words ---- */
 
-/* Return the number of bytes of the first word of `text`, which is cut after `columns` characters. *taken is
- * set to the width of the word in columns. */
+/* Return the number of bytes of the first word of `text`. A word with more than `columns` characters is cut
+ * there. *taken is set to the width of the word in columns. */
 static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     size_t bytes = 0;
     *taken = 0;

@@ -9,7 +9,8 @@ static kl_report_loop *loop_of(const kl_reading *r) {
     return r->report->loop;
 }
 
-/* Make an entry for each rank that has a row, because the recorded number of ranks may be wrong. */
+/* Make an entry for each rank that has a row in the record. The recorded number of ranks is not used, because
+ * it may be wrong. */
 static void add_ranks(kl_reading *r) {
     kl_report_loop *loop = loop_of(r);
     loop->ranks = (uint32_t)r->report->worker_count;
@@ -39,7 +40,7 @@ static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
 }
 
 /* Take a row of a query with the columns round, rank, count, done, busy_s, rate_per_s. Rows come in the order
- * of writing, so the last count and rate of each rank stay. */
+ * of writing. A later row of a rank replaces the count and the rate of an earlier one. */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     uint64_t number = kl_count_at(row, 0), done = kl_count_at(row, 3);
@@ -72,7 +73,7 @@ static double or_zero(double value) {
     return isnan(value) ? 0 : value;
 }
 
-/* Compute the sums that a loop records only when it is closed. If it was not closed, they come from the
+/* Count the moves. If the loop was not closed, the record has no sums of the loop; compute them from the
  * recorded rounds and moves. */
 static void derive(const kl_report *report, kl_report_loop *loop) {
     const kl_report_round *last = loop->round_count > 0 ? &loop->round[loop->round_count - 1] : NULL;

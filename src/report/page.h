@@ -1,4 +1,4 @@
-/* Private to room report: the parts of a page about a record. */
+/* Private to the folder report: the parts of a page about a record. */
 #ifndef KL_REPORT_PAGE_H
 #define KL_REPORT_PAGE_H
 
@@ -12,7 +12,8 @@ enum {
         KL_PAGE_COLUMN_COUNT
 };
 
-/* The time of the last run's workers that was not spent on tasks: seconds, added over the workers. */
+/* The kinds of time that the workers of the last run did not spend on tasks. The page has the seconds of each
+ * kind, summed over the workers. */
 typedef enum kl_cost {
     KL_COST_START,   /* time before the worker's first chunk */
     KL_COST_BETWEEN, /* time between two chunks */
@@ -48,8 +49,8 @@ typedef struct kl_page_first {
     uint64_t at, run, lo, hi;
 } kl_page_first;
 
-/* Write the first tasks as the columns RANK and SKIP, and change the order of `firsts`. Return false if
- * memory runs out. */
+/* Write the columns RANK and SKIP from the first tasks of all chunks. This changes the order of `firsts`.
+ * Return false if memory runs out. */
 bool kl_page_put_firsts(kl_page_first *firsts, size_t count, kl_page_chunks *chunks);
 void kl_page_put_varint(kl_buffer *to, uint64_t value);
 void kl_page_put_signed(kl_buffer *to, int64_t value);
@@ -57,7 +58,8 @@ void kl_page_put_signed(kl_buffer *to, int64_t value);
 /* Read the chunks of the record. On failure set r->failed or r->memory. */
 void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks);
 void kl_page_chunks_free(kl_page_chunks *chunks);
-/* Print the first section, with the sentences of `page`. */
+/* Print the JSON object that is the first section of the page's data. It contains the sentences page->story.
+ */
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out);
 /* Print a sentence about the outcome, without a newline. Print nothing if there is nothing to say. */
 void kl_page_story(const kl_report *report, const kl_costs *costs, int sentence, FILE *out);

@@ -5,9 +5,9 @@
 
 #include "report/page.h"
 
-/* The length of a tick. Finer times are noise, which does not compress. If there are many chunks, short
- * chunks still have TICKS_OF_SHORT ticks. Each time is rounded separately, so that errors do not add up,
- * and the covered parts are right on average. */
+/* Limits for the length of a tick, in which the page counts time. Shorter ticks would store noise, which does
+ * not compress. In a record with more than MANY_CHUNKS chunks, a tick is longer: a short chunk takes
+ * TICKS_OF_SHORT ticks. Each time is rounded on its own, so rounding errors do not add up. */
 enum { MANY_CHUNKS = 10000, TICKS_OF_SHORT = 64 };
 static const double TICKS_MOST = 1 << 24, TICK_LEAST_S = 1e-6, LONGEST_S = 1e9;
 static const double UNIT_STEPS = 1 << 20;
@@ -26,7 +26,7 @@ typedef struct collecting {
     kl_page_first *firsts; /* [to->count] */
     size_t first_count;
     double ended_s;    /* end of the worker's previous chunk in the last run; NAN: there is none */
-    double present[2]; /* times at which the worker's part in that run began and ended */
+    double present[2]; /* times from which and until which the worker was present in the last run */
 } collecting;
 
 static double within(double value, double low, double high) {
@@ -151,7 +151,8 @@ static void take_chunk(collecting *c, sqlite3_stmt *row) {
 
 /* ---- queries ---- */
 
-/* A rank's chunk of a loop begins at the previous written round and ends at the next one. */
+/* The chunks of a farm are rows of the table `chunk`. In a loop, each recorded round gives each rank one
+ * chunk: from the rank's previous recorded round to this one. */
 static const char of_farm[] =
     "SELECT worker, run, lo, hi, began_s, ended_s, busy_s, units, failed, lost FROM chunk "
     "WHERE began_s IS NOT NULL AND ended_s IS NOT NULL ORDER BY worker, began_s, id";
@@ -165,7 +166,7 @@ static const char bounds[] =
     "EXISTS (SELECT 1 FROM chunk WHERE units <> hi - lo), (SELECT max(units) FROM chunk), (SELECT count(*) "
     "FROM "
     "chunk), (SELECT ended_s - began_s FROM chunk WHERE ended_s > began_s ORDER BY 1 LIMIT 1 OFFSET (SELECT "
-    "count(*) / 10 FROM chunk))"; /* the last of the short ones: nine tenths of the chunks are longer */
+    "count(*) / 10 FROM chunk))"; /* length of a short chunk: about nine tenths of all chunks are longer */
 
 static bool next_row(kl_reading *r, sqlite3_stmt *statement) {
     int step = r->memory ? SQLITE_DONE : sqlite3_step(statement);

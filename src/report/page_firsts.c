@@ -1,5 +1,6 @@
-/* Write the first tasks of chunks. Most chunks begin where the previous one ends, in about the order in which
- * chunks are dealt. So the page stores this order, as small numbers, and the few skipped or repeated tasks.
+/* Write the number of the first task of each chunk. Most chunks begin with the task after the last task of
+ * the chunk that was dealt before. So two columns of small numbers are enough: RANK has the order of the
+ * chunks, and SKIP has the tasks that were skipped or repeated.
  */
 #include <stdlib.h>
 

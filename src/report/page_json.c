@@ -1,4 +1,4 @@
-/* The JSON object of a page: the report, the decisions about single workers, the failures, and the meaning of
+/* The JSON object of a page: the report, the decisions about single workers, the failures, and the units of
  * the columns. */
 #include "report/page.h"
 #include "report/report.h"
@@ -6,8 +6,8 @@
 /* Limits for the numbers of decisions about single workers and of failures, because more would make the page
  * too large. `kilter replay` shows all decisions. */
 enum { ABOUT_MOST = 4000, FAILURES_MOST = 1000 };
-/* Number of digits of printed numbers. The ticks of chunks are not more exact, and digits of noise do not
- * compress. */
+/* Number of digits of printed numbers. More digits would be noise, because the ticks of chunks are not more
+ * exact. Noise does not compress. */
 enum { DIGITS = 9 };
 
 typedef struct list {

@@ -44,7 +44,7 @@ static void push_chunk(kl_trace *t, uint64_t i, uint32_t worker, double began_s,
 }
 
 /* Worker 0 works from 1 to 3 and from 4 to 5, worker 1 from 1.5 to 4; the run is from 1 to 5, and worker 2
- * gets no task. A quarter of each chunk is idle. */
+ * gets no task. In a quarter of the time of each chunk, no task runs. */
 static void write_example(const char *file) {
     kilter_error error;
     kl_trace *t = open_trace(file);
@@ -109,7 +109,7 @@ static void test_columns(void **state) {
     section gap = section_of(&page, 1 + KL_PAGE_GAP), length = section_of(&page, 1 + KL_PAGE_LENGTH);
     section idle = section_of(&page, 1 + KL_PAGE_IDLE), skip = section_of(&page, 1 + KL_PAGE_SKIP);
     section tasks = section_of(&page, 1 + KL_PAGE_TASKS), units = section_of(&page, 1 + KL_PAGE_UNITS);
-    /* worker 0's chunks first, in microseconds */
+    /* in microseconds; the two chunks of worker 0 come first, then that of worker 1 */
     static const int64_t gaps[] = {1000000, 1000000, 1500000};
     static const uint64_t lengths[] = {2000000, 1000000, 2500000};
     for (int i = 0; i < 3; i++) {
@@ -117,7 +117,8 @@ static void test_columns(void **state) {
         assert_int_equal(next(&length), lengths[i]);
         assert_int_equal(next(&idle), lengths[i] / 4);
         assert_int_equal(next(&tasks), 10);
-        assert_int_equal(next_signed(&skip), 0); /* each begins where the previous one ends */
+        assert_int_equal(next_signed(&skip),
+                         0); /* each chunk begins with the task after the last task of the previous chunk */
     }
     assert_ptr_equal(gap.at, gap.end);
     assert_ptr_equal(skip.at, skip.end);
@@ -125,7 +126,8 @@ static void test_columns(void **state) {
     kl_page_free(&page);
 }
 
-/* Chunks begin in another order than that of their tasks, task 25 is skipped, and the second run starts anew.
+/* The times at which chunks begin have another order than their tasks. Task 25 is in no chunk. The tasks of
+ * the second run are numbered from 0 again.
  */
 static void test_order(void **state) {
     static const kl_trace_chunk_row chunks[] = {

@@ -1,4 +1,4 @@
-/* Printing that all commands use: numbers as words, lines and tables for people, JSON for programs. */
+/* Print numbers, lines and tables for people, and JSON for programs. All commands use these functions. */
 #ifndef KL_REPORT_PRINT_H
 #define KL_REPORT_PRINT_H
 
@@ -24,7 +24,8 @@ kl_words kl_time_words(double seconds); /* a time with a suitable unit, such as 
 kl_words kl_percent(double share);      /* share 1: 100 % */
 
 enum { KL_LEFT_BYTES = 80 };
-/* Write the time left, as an interval that contains the end with a probability of 90 %. "": it is not known.
+/* Write the time left as an interval, in which the end lies with a probability of 90 %. The text is "" if the
+ * time left is not known.
  */
 void kl_left_words(double low_s, double high_s, char words[KL_LEFT_BYTES]);
 kl_words kl_bytes_words(uint64_t bytes);
@@ -45,11 +46,12 @@ typedef struct kl_column {
 
 /* Print a table of at most KL_COLUMNS_MAX columns. Empty columns are left out. */
 void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows);
-/* How a column of a table shows a member of a row's struct. A cell function of the column takes precedence.
+/* How a column of a table shows a member of a row's struct. If the column has a cell function, that function
+ * is used instead.
  */
 typedef enum kl_style {
     KL_AS_COUNT,  /* uint64_t */
-    KL_AS_ANY,    /* uint64_t; the column stays empty if it is 0 in the last row, which has the sums */
+    KL_AS_ANY,    /* uint64_t; the whole column stays empty if its sum, which is in the last row, is 0 */
     KL_AS_NUMBER, /* uint32_t */
     KL_AS_BYTES,  /* uint64_t, as kl_bytes_words() writes it */
     KL_AS_TEXT,   /* char * */
@@ -78,7 +80,7 @@ typedef struct kl_row_column {
     }
 
 #define KL_SHOW_OWN(title, as, row, member, digits,                                                          \
-                    factor) /* the same for a column that has no sum in the last row */                      \
+                    factor) /* like KL_SHOW_REAL, but the last row, which has the sums, is empty here */     \
     {                                                                                                        \
         .column = {.head = (title)}, .style = KL_AS_##as, .offset = offsetof(row, member),                   \
         .decimals = (digits), .times = (factor), .no_sum = true                                              \
@@ -89,7 +91,8 @@ typedef const void *(*kl_row_at_fn)(const void *context, size_t row);
 
 void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row_at_fn row_at,
                    const void *context, size_t rows);
-/* Write the text of a cell as by printf(), in a kl_cell_fn. kl_cell_number() writes NAN as "-". */
+/* Write the text of a cell, formatted as by printf(). Functions of the type kl_cell_fn call these two.
+ * kl_cell_number() writes NAN as "-". */
 void kl_cell(char *cell, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_cell_number(char *cell, const char *format, double value) KILTER_PRINTF(2, 0);
 

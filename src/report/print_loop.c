@@ -76,8 +76,8 @@ static const void *move_at(const void *context, size_t row) {
     return ((const moves *)context)->shown[row];
 }
 
-/* Return the round of a move. The round has the time of a sweep before the move, and the forecast for after
- * it. */
+/* Return the round in which a move was decided. Its fields now_s and then_s are the seconds of a sweep before
+ * the move and, as forecast, after it. */
 static const kl_report_round *round_at(const void *context, size_t row) {
     const kl_report_decided *move = move_at(context, row);
     return move ? kl_report_round_of(((const moves *)context)->report->loop, move->round) : NULL;

@@ -237,8 +237,8 @@ static void print_left(const kl_report *report, FILE *out) {
 
 /* For each kind of decision: how the report prints it. */
 static const struct how {
-    const char *kind, *label, *of; /* label: NULL: the decision is printed elsewhere; of: what the forecast is
-                                      about, NULL: there is no forecast */
+    const char *kind, *label, *of; /* label: first word of the line, NULL: the decision is printed elsewhere;
+                                      of: what the forecast is about, NULL: such decisions have no forecast */
     bool counted; /* true: print the number of such decisions, and the time of the last one */
 } hows[] = {
     {"workers", "workers", "run", false},    {"assign", "assign", "run", false},

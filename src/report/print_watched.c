@@ -26,8 +26,8 @@ static const char *range_words(const kl_watch_range *range, char text[96]) {
     return text;
 }
 
-/* Return the range of the time that is saved. The longest elapsed time saves least, so its limits are
- * exchanged. */
+/* Return the range of the time that is saved, from the range of the elapsed time. The longest elapsed time
+ * gives the smallest saving, so the two limits change places. */
 static kl_watch_range saved_of(const kl_report_watched *w, const kl_watch_range *range) {
     return (kl_watch_range){w->elapsed_s - range->most_s, w->elapsed_s - range->least_s};
 }

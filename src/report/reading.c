@@ -82,7 +82,7 @@ static char *uri_name(const char *path) {
 }
 
 /* Open a record that has no log and lies on a read-only medium. The usual way fails there, because SQLite
- * would create an index of the log. With immutable=1 it needs no index. */
+ * tries to create a file beside the record: the index of its log. With immutable=1 it needs no such file. */
 static int open_immutable(const char *path, sqlite3 **db) {
     char *name = uri_name(path);
     if (!name)
@@ -134,8 +134,8 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
-/* Show the moves of a loop as decisions, for records of format 1, which have a separate table for moves. This
- * makes a temporary view. */
+/* Make a temporary view `decision` with the columns of later formats. In a record of format 1, the costs and
+ * outcomes of a loop's moves are in a separate table. */
 static bool show_old_decisions(const kl_reading *r) {
     char sql[1024];
     const bool moves = kl_has_table(r, "move");

@@ -12,7 +12,7 @@ enum { KL_RECORD_TEXT_BYTES = 64 * 1024 }; /* longer texts from a record are cut
  * read. */
 typedef struct kl_reading {
     sqlite3 *db;
-    kl_report *report; /* the report that is being read, or the outline */
+    kl_report *report; /* report, outline: one of them is being read */
     kl_outline *outline;
     bool failed, memory;
 } kl_reading;
@@ -26,7 +26,7 @@ kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *err
 kilter_status kl_reading_failed(const kl_reading *r, const char *path,
                                 kilter_error *error); /* set `error` from the failure that `r` describes */
 /* Open the record as r->db, and read it into a new r->report. run_only: read only what kl_report_read_run()
- * reads. The caller closes and frees both, also after an error. */
+ * reads. The caller closes r->db and frees r->report, also after an error. */
 kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, kilter_error *error);
 /* Return whether the record has this table. Records of earlier versions lack some tables. */
 bool kl_has_table(const kl_reading *r, const char *name);

@@ -1,5 +1,5 @@
-/* Print a recorded decision, its inputs, and the same decision made again. The names that are printed are the
- * column names of the queries. */
+/* Print a recorded decision, its inputs, and the same decision made again. Each printed value is named by the
+ * column of the query from which it comes. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -20,8 +20,9 @@ typedef struct printer {
     kl_json array;
     const char *title; /* title of the section that is being printed; NULL after its first row */
     kl_again *again;
-    const char *instead;      /* policy that decides instead of the recorded one; NULL: none */
-    int64_t id;               /* id of the decision to print; −1: all decisions */
+    const char
+        *instead; /* policy that decides instead of the recorded one; NULL: the recorded policy decides */
+    int64_t id;   /* id of the decision to print; −1: all decisions */
     kl_again_verdict verdict; /* result of making this decision again */
     uint64_t decisions, made_again, same;
     left_out left_out[KL_DECISION_KINDS + 1];
@@ -30,7 +31,7 @@ typedef struct printer {
 /* A section of the output: the rows of a query, in which ?1 is the id of the decision. */
 typedef struct section {
     const char *name, *title, *sql;
-    bool of_loop; /* true: only records of loops have the tables of this query */
+    bool of_loop; /* true: the query is possible only for the record of a loop */
 } section;
 
 #define OF_DECISION " FROM decision d WHERE d.id = ?1"
@@ -50,8 +51,8 @@ static const section sections[] = {
      "(SELECT coalesce(sum(hi - lo), 0) FROM chunk WHERE run = d.run AND ended_s <= d.at_s AND NOT lost) "
      "AS finished FROM decision d JOIN iteration i ON i.run = d.run WHERE d.id = ?1",
      false},
-    /* The chunks that workers had at this moment are found by their numbers, which are below that of the
-       decision's chunk. Times do not suffice, because several decisions may have the same time. */
+    /* Find the chunks that workers had at this moment: their numbers are below the number of the decision's
+       chunk. Comparing times is not enough, because several decisions may have the same time. */
     {"workers", "the workers at that moment",
      "WITH d AS MATERIALIZED (SELECT run, at_s, (SELECT min(l.chunk) FROM decision l "
      "WHERE l.run = d.run AND l.id >= d.id) AS next_chunk" OF_DECISION ") "
@@ -159,7 +160,7 @@ static void print_again_json(kl_json *j, const kl_again_verdict *v) {
     kl_json_text(j, "reason", d->reason);
 }
 
-/* Print how the decision differs from the recorded one. whole: print also what is the same. */
+/* Print how the decision differs from the recorded one. whole: also print the values that do not differ. */
 static void print_again(const printer *p, const kl_again_verdict *v, bool whole) {
     const kl_decision *d = &v->decision;
     FILE *out = p->out;

@@ -184,7 +184,7 @@ static void change(const char *file, const char *sql) {
     sqlite3_close(db);
 }
 
-/* A change of a recorded decision must be reported, as if the policy had been changed since. */
+/* Change a recorded decision. The report must say that the decision differs when it is made again. */
 static void what_differs_is_said(void **state) {
     const char *file = ((place *)*state)->file;
     record(file, &cases[1], "gss", 0);

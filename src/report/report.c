@@ -17,13 +17,13 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
 }
 
 /* Take a row of a query with these columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ
- * busy²/units, last ended_s, bytes out and in, k. The last one is the number of chunks with at least one done
- * task. Chunk i has u_i units and takes b_i seconds; m = Σb/Σu. The variance of the time of one unit is
- * estimated: Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
+ * busy²/units, last ended_s, bytes out, bytes in, k. Here k is the number of chunks with at least one done
+ * task. Chunk i has u_i units and takes b_i seconds; the mean time of a unit is m = Σb/Σu. The variance of
+ * the time of one unit is estimated: Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (!it)
-        return; /* the record has no row of this run */
+        return; /* the record has no row for this run */
     kl_report_share *share;
     KL_APPEND(r, it->shares, it->share_count, share);
     if (!share)

@@ -1,6 +1,7 @@
 /* Public header of the folder report: read a run record, and report what each worker did and how close the
  * run came to its bound. The record may be finished, may still be written, or may be left by a killed master.
- * It is read as it was at one moment. A number that is not known is NAN. */
+ * The report shows the state of the record at one moment. A number that is not known is NAN.
+ */
 #ifndef KL_REPORT_H
 #define KL_REPORT_H
 
@@ -21,8 +22,8 @@ typedef struct kl_report_run {
     bool ended;
     double ended_s;        /* seconds from began_unix_s to the end of the run */
     uint64_t dropped_rows; /* number of rows that could not be written */
-    char
-        *control; /* name of the socket for `kilter tune`; "": none, or the record is of an earlier version */
+    char *control; /* name of the socket for `kilter tune`; "": there is no socket, or the record is of an
+                      earlier version */
 } kl_report_run;
 
 typedef struct kl_report_worker {
@@ -49,7 +50,8 @@ typedef struct kl_report_share {
 
 typedef struct kl_report_iteration {
     uint64_t run, tasks; /* run: number of the run; tasks: number of tasks to execute in it */
-    uint64_t stored;     /* number of further tasks, whose results an earlier master stored */
+    uint64_t stored; /* number of further tasks that were not executed, because an earlier master had stored
+                        their results */
     double units;
     char *policy;
     uint64_t shared_bytes;
@@ -58,7 +60,8 @@ typedef struct kl_report_iteration {
     uint64_t failed, chunks;
     uint32_t workers; /* number of workers that did at least one task */
     double bound_s, efficiency;
-    double equal_split_s, equal_split_efficiency; /* forecast for an equal split of the work */
+    double equal_split_s, equal_split_efficiency; /* forecast seconds and efficiency of the run if all workers
+                                                     had got equal parts of the work */
     char *decision, *status; /* decision: how the tasks were dealt, in words; status: how the run ended; both
                                 NULL if it did not end */
     uint64_t tasks_done;     /* number of done tasks in the recorded chunks */
@@ -71,7 +74,8 @@ typedef struct kl_report_iteration {
 typedef struct kl_report_decided {
     char *kind, *reason;
     double at_s;
-    uint64_t run, round; /* run: number of the run; round: number of the round of a loop, 0: none */
+    uint64_t run, round; /* run: number of the run; round: number of the round of a loop, 0: the decision
+                            belongs to no round */
     int64_t subject;
     uint64_t count;
     double forecast_s, gain_s, cost_s; /* values that were forecast when the decision was made */
@@ -84,8 +88,10 @@ typedef struct kl_report_decision { /* all decisions of one kind together */
     uint64_t decisions, tasks; /* tasks: number of tasks that these decisions dealt */
     char *last_reason;
     double last_s;
-    uint64_t forecasts;      /* number of forecasts whose chunk, run or series of runs has ended */
-    double late_s, missed_s; /* late_s: mean of end − forecast; missed_s: mean of its absolute value */
+    uint64_t forecasts; /* number of forecasts that can be judged, because the forecast chunk, run or series
+                           of runs has ended */
+    double late_s, missed_s; /* late_s: mean of the actual end − the forecast end; missed_s: mean of the
+                                absolute value of this difference */
 } kl_report_decision;
 
 typedef struct kl_report_measurement { /* the last measurement of one kind */
@@ -114,8 +120,8 @@ typedef struct kl_report_loop {
     char *name, *kind; /* "doall", "scattered", "doacross"; "kept" */
     uint64_t iterations, inner, row_bytes, arrays;
     uint32_t ranks;
-    bool fixed, ended; /* fixed: nothing is moved; ended: false: the other fields come from the recorded
-                          rounds and moves */
+    bool fixed, ended; /* fixed: rows are never moved; ended: true: the loop was closed; false: the sums below
+                          are computed from the recorded rounds and moves */
     double ended_s, elapsed_s;
     uint64_t executions, rounds, moves, moved, block;
     double gained_s, came_s, cost_s;
@@ -123,7 +129,7 @@ typedef struct kl_report_loop {
     kl_report_rank *rank;    /* [ranks] */
     kl_report_round *round;  /* sorted by number; some rounds may be missing in the record */
     size_t round_count;
-    size_t move_count; /* number of recorded moves, with refused ones */
+    size_t move_count; /* number of recorded moves, including refused ones */
 } kl_report_loop;
 
 /* Return the round with this number; NULL: it is not in the record. */
@@ -152,8 +158,8 @@ typedef struct kl_report_watched_slice {
 } kl_report_watched_slice;
 
 typedef struct kl_report_watched {
-    char *mpi, *way, *reason,
-        *status; /* way: way in which Kilter could help; NULL: the program was not watched to its end */
+    char *mpi, *way, *reason, *status; /* way: the method by which Kilter could help; NULL: the program was
+                                          not watched to its end */
     int64_t exit_code;
     uint64_t other_calls, spawned, missing, iterations, iteration_calls;
     uint32_t ranks, slowest, shared_ranks;
@@ -168,8 +174,8 @@ typedef struct kl_report_watched {
 
 typedef struct kl_report {
     char *path;
-    kl_report_loop *loop;       /* NULL: the record is not that of a loop */
-    kl_report_watched *watched; /* NULL: the record is not that of a watched program */
+    kl_report_loop *loop;       /* NULL: the record does not come from a loop */
+    kl_report_watched *watched; /* NULL: the record does not come from a watched program */
     kl_report_run run;
     kl_report_session
         *sessions; /* one for each master that wrote the record; a record of an earlier version has none */
@@ -208,16 +214,17 @@ void kl_outline_free(kl_outline *outline);
 /* Read a record without changing it. KILTER_ERR_INPUT: the file cannot be read, is not a record, is damaged,
  * or has a newer format; the error names it. KILTER_ERR_MEMORY */
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error);
-/* Read only kl_report.run, for which the record must have its first row. */
+/* Read only kl_report.run. The record must have the row of the table `run`. */
 kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_error *error);
 void kl_report_free(kl_report *report);
 /* Return the first decision of this kind from decided[from] on; NULL: there is none. */
 const kl_report_decided *kl_report_next_decided(const kl_report *report, const char *kind, size_t from);
 /* Return the last measurement of this kind for the whole farm; NAN: there is none. */
 double kl_report_measured(const kl_report *report, const char *kind);
-/* Group the chunks of a run into rounds of `workers` chunks each, in the order in which they were dealt. The
- * result has the part of all done units for each round in which something was done; the caller frees it.
- * *count is 0 if nothing was done. Errors are those of kl_report_read(). */
+/* Group the chunks of a run into rounds of `workers` chunks each, in the order in which they were dealt. Set
+ * *part to an array with one element for each round in which tasks were done. An element is the part of all
+ * done units that was done in its round. The caller frees the array. *count is its length, which may be 0.
+ * Errors are those of kl_report_read(). */
 kilter_status kl_report_rounds(const char *path, uint64_t run, uint32_t workers, double **part, size_t *count,
                                kilter_error *error);
 
@@ -228,8 +235,8 @@ void kl_report_print_text(const kl_report *report,
 void kl_report_print_json(
     const kl_report *report,
     FILE *out); /* Print the report as one JSON object; a value that is not known is null. */
-/* Print the same object for a page, with this number of digits in its numbers. The workers of each run are
- * left out, because the page adds them up from its chunks. */
+/* Print the object of kl_report_print_json() for a page, with this number of digits in its numbers. Leave out
+ * the workers of each run, because the page computes their sums from its chunks. */
 void kl_report_print_for_page(const kl_report *report, int digits, FILE *out);
 
 /* Print each recorded failure of a task, as a line for each attempt, or as a JSON array. Errors are those of
@@ -237,19 +244,19 @@ void kl_report_print_for_page(const kl_report *report, int digits, FILE *out);
 kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_error *error);
 
 /* Draw a run as SVG: a row for each worker, with its chunks over time. If there are many workers, only some
- * have a row. run −1: draw all runs, or the last ones of many. KILTER_ERR_INPUT: there is no such run, or no
- * chunk in it. Further errors are those of kl_report_read(). After an error nothing has been written. After
- * success, the caller checks ferror(out). */
+ * have a row. run −1: draw all runs; if there are many, only the last ones. KILTER_ERR_INPUT: there is no
+ * such run, or no chunk in it. Further errors are those of kl_report_read(). After an error nothing has been
+ * written. After success, the caller checks ferror(out). */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error);
 
-/* The contents of a page about a record. `data` has several sections, each of which is its length in 4 bytes,
- * little-endian, and its bytes. The first section is a JSON object. The others are the columns of
- * KL_PAGE_COLUMNS. */
+/* The contents of a page about a record. `data` consists of sections. Each section begins with its length, a
+ * little-endian number of 4 bytes; then its bytes follow. The first section is a JSON object. The others are
+ * the columns of KL_PAGE_COLUMNS. */
 enum { KL_PAGE_SENTENCES = 3 };
 typedef struct kl_page {
     char *title;                    /* title of the page: the name of the program */
-    char *story[KL_PAGE_SENTENCES]; /* sentences about the outcome, without symbols; NULL: there are no
-                                       further sentences */
+    char *story[KL_PAGE_SENTENCES]; /* sentences about the outcome, without symbols; NULL: this sentence and
+                                       those after it are missing */
     char *data;
     size_t size;
 } kl_page;
@@ -262,12 +269,15 @@ typedef struct kl_page {
     X(LENGTH) /* ticks */                                                                                    \
     X(IDLE)   /* ticks of the chunk in which no task ran */                                                  \
     X(TASKS)  /* number of tasks; in a loop, number of iterations */                                         \
-    X(RANK)   /* number of chunks of the same run that begin later but stand earlier in SKIP. Sorted by      \
-               * beginning; chunks that begin together are sorted by worker */                               \
-    X(SKIP)   /* signed: first task − end of the run's previous chunk, 0 before the first; for a loop, the \
-               * rank's iterations. This column is sorted by run, then by first task, then as RANK is */     \
+    X(RANK)   /* number of chunks of the same run that begin later than this chunk but stand                 \
+               * before it in SKIP. RANK itself is sorted by beginning; chunks that begin                    \
+               * together are sorted by worker */                                                            \
+    X(SKIP)   /* signed: number of the first task, minus the end of the chunk before it in this              \
+               * column. For the first chunk of a run: number of the first task. A loop has the              \
+               * number of the rank's iterations instead of a first task. This column is sorted by           \
+               * run, then by first task, then as RANK is */                                                 \
     X(RUN)    /* signed: number of the run, minus that of the worker's previous chunk */                     \
-    X(STATE)  /* 1: the chunk was lost; plus 2 for each failed task */                                       \
+    X(STATE)  /* 2 × number of failed tasks, plus 1 if the chunk was lost */                                \
     X(UNITS)  /* units, as multiples of `unit` in the JSON object; empty if each task is one unit */
 
 /* Read a record into the contents of a page. Errors are those of kl_report_read(). */
@@ -291,23 +301,25 @@ kilter_status kl_tables_write(const char *path, const kl_table_files *files, kil
 /* A function that takes the time of tasks: each of the tasks [lo, hi) took task_s seconds. */
 typedef void (*kl_task_times_fn)(void *context, uint64_t lo, uint64_t hi, double task_s);
 
-/* Pass the times of a run's tasks to `take`, in the order of the first tasks of chunks. A time is the mean of
- * a chunk, scaled to a worker of mean speed. run −1: the last run that ended. KILTER_ERR_INPUT: there is no
- * such run. Further errors are those of kl_report_read(). */
+/* Pass the times of a run's tasks to `take`, one chunk after the other, in the order of their first tasks.
+ * The time of a task is the mean over its chunk, converted to a worker of mean speed. run −1: the last run
+ * that ended. KILTER_ERR_INPUT: there is no such run. Further errors are those of kl_report_read(). */
 kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_fn take, void *context,
                                    kilter_error *error);
 
 typedef enum kl_replay_by {
     KL_REPLAY_LIST, /* print all decisions, one on each line */
     KL_REPLAY_ID,   /* print the decision whose id is `number` */
-    KL_REPLAY_TIME, /* print the last decision up to a time [microseconds since the farm was opened] */
+    KL_REPLAY_TIME, /* print the last decision that was made by the time `number` [microseconds since the farm
+                       was opened] */
 } kl_replay_by;
 
 typedef struct kl_replay_choice {
     kl_replay_by by;
     int64_t number;
     bool json;
-    const char *policy; /* a policy that decides instead of the recorded one; NULL: the recorded one */
+    const char
+        *policy; /* a policy that decides instead of the recorded policy; NULL: the recorded policy decides */
 } kl_replay_choice;
 
 /* Print the decisions of a record, or one of them, and the same decisions made again. KILTER_ERR_INPUT: there

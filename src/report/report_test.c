@@ -176,7 +176,8 @@ static void a_finished_run(void **state) {
     assert_near(r->decisions[0].late_s, 0);
     assert_near(r->decisions[0].missed_s, 0.5);
     assert_int_equal(r->decisions[1].forecasts, 0);
-    assert_string_equal(r->decisions[2].last_reason, "three"); /* the outcome is the end of the run */
+    assert_string_equal(r->decisions[2].last_reason,
+                        "three"); /* this decision is about a whole run, and the run has ended */
     assert_int_equal(r->decisions[2].tasks, 0);
     assert_int_equal(r->decisions[2].forecasts, 1);
     assert_near(r->decisions[2].late_s, -3.5);
@@ -329,8 +330,8 @@ static void expect_control(const char *file, const char *expected) {
     }
 }
 
-/* A record without the name of a socket must be readable, because earlier versions lack this column. In a
- * record from elsewhere, the column may hold anything. */
+/* Records of earlier versions lack the column with the name of the socket. They must be readable. In a record
+ * from elsewhere, the column may hold anything. */
 static void the_control_socket(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file, "prog");
@@ -365,7 +366,8 @@ static void print_both(const kl_report *r) {
     fclose(nowhere);
 }
 
-/* A record must be readable if its writer was killed when only the tables existed. */
+/* A record must be readable even if its writer was killed after it had created the tables and before it wrote
+ * a row. */
 static void a_loop_that_has_only_begun(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error = {0};

@@ -6,7 +6,7 @@
 #include "report/report.h"
 
 typedef struct rounds {
-    double *units; /* units of each round; room for the next power of two above `count` */
+    double *units; /* units[i]: units of work done in round i; the capacity of the array is a power of two */
     size_t count;
     uint32_t workers, chunks; /* workers: greatest number of chunks in a round; chunks: number of chunks in
                                  the last round */

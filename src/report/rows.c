@@ -84,8 +84,8 @@ static const kl_field decided_fields[] = {
 const kl_rows kl_decided_rows =
     KL_ROWS(kl_report_decided, "decision", "WHERE subject IS NULL ORDER BY id", decided_fields);
 
-/* In a query with max(id), SQLite takes the other columns from the row that has this id, which is the last
- * row. */
+/* This query has max(id). SQLite then takes the other columns from the row with the greatest id, which is the
+ * last decision of its kind. */
 #define ROW kl_report_decision
 static const kl_field decision_fields[] = {
     KL_FIELD(TEXT, kind),

@@ -86,7 +86,7 @@ static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
 
 /* ---- either ---- */
 
-/* Print the first sentence, which is also the first line of the report. */
+/* Print the first sentence. The report in words begins with the same sentence. */
 static void first_sentence(const kl_report *report, FILE *out) {
     char *text = NULL;
     size_t size = 0;

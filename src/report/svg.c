@@ -8,8 +8,8 @@
 const char *const kl_svg_colours[KL_SVG_COLOURS] = {"#33658a", "#bc6c25", "#588157",
                                                     "#7b5e8b", "#a4464d", "#3f8f92"};
 
-/* Write a text so that it can be nothing but text: special characters are escaped, control characters and
- * invalid UTF-8 become "?". */
+/* Write a text so that no part of it is read as markup. Special characters are escaped. Control characters
+ * and invalid UTF-8 become "?". */
 static void put_escaped(FILE *out, const char *text) {
     while (*text) {
         size_t bytes = kl_utf8_bytes(text);

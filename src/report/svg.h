@@ -42,7 +42,7 @@ double kl_scale_at(const kl_scale *scale, double value);
 enum { KL_TICKS_MAX = 40 };
 size_t kl_scale_ticks(const kl_scale *scale, double wanted, double ticks[KL_TICKS_MAX]);
 
-/* A suitable unit for times up to longest_s: its name, and how many of these units are a second. */
+/* A suitable unit for times up to longest_s: its name, and the number of these units in a second. */
 typedef struct kl_time_unit {
     const char *name;
     double per_s;

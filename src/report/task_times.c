@@ -1,4 +1,4 @@
-/* Get the times of the tasks of a recorded run. The time of a task is the mean of its chunk, scaled to a
+/* Get the times of the tasks of a recorded run. The time of a task is the mean over its chunk, converted to a
  * worker of mean speed. */
 #include "report/reading.h"
 #include "report/report.h"

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Return the number of bytes of a UTF-8 character by RFC 3629, section 4: no overlong forms, no surrogates,
- * nothing above U+10FFFF. */
+/* Return the number of bytes of a UTF-8 character as section 4 of RFC 3629 defines it. Overlong forms,
+ * surrogates and characters above U+10FFFF are invalid. */
 size_t kl_utf8_bytes(const char *text) {
     const uint8_t *s = (const uint8_t *)text;
     if (s[0] == 0)

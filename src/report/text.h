@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the number of bytes of the first UTF-8 character of `s`; 0: it is not valid, or the text ends here.
+/* Return the number of bytes of the first UTF-8 character of `s`; 0: the bytes are not a valid character, or
+ * `s` is empty.
  */
 size_t kl_utf8_bytes(const char *s);
 /* Return the number of characters of a text, which must be valid UTF-8. */

@@ -105,9 +105,9 @@ static void put_failure(events *e, sqlite3_stmt *row) {
     close_event(e);
 }
 
-/* Show the share of a rank in a round as values over time. A bar is not possible, because a round says how
- * long a rank computed, but not when. Columns: at_s, rank, iterations, iterations per second, computing [part
- * of the time]. */
+/* Show the share of a rank in a round as values over time. A bar is not possible: the record says how long a
+ * rank computed in a round, but not when. Columns: at_s, rank, iterations, iterations per second, computing
+ * [part of the time]. */
 static void put_share(events *e, sqlite3_stmt *row) {
     static const char *const values[] = {"iterations", "iterations/s", "computing"};
     for (int i = 0; i < 3; i++) {

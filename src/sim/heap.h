@@ -7,8 +7,8 @@
 typedef struct kl_happening {
     double at_s;
     uint32_t who;
-    int what;      /* kind of the event; its meaning is that of the driver */
-    uint64_t turn; /* number by which kl_heap_push() orders events of equal time */
+    int what;      /* kind of the event; the driver defines the kinds */
+    uint64_t turn; /* number that kl_heap_push() gives: events of equal time and `who` come in this order */
     void *thing;   /* data of the driver that belong to the event */
 } kl_happening;
 

@@ -10,8 +10,8 @@
 static const double NOTICE_S = 0.05;
 enum { ROOT = 0 };
 
-/* A message that is under way or waits for its receiver. If `gone` is true, it is the news that the peer
- * `from` is gone. */
+/* A message that is under way or waits for its receiver. If `gone` is true, it tells the receiver that the
+ * peer `from` is gone. */
 typedef struct packet {
     struct packet *next;
     uint32_t from;
@@ -33,7 +33,7 @@ typedef enum doing {
 typedef struct seat { /* what the simulation knows about one peer */
     kl_node *engine;  /* the code of the peer; NULL: the peer is not present */
     kl_host host;
-    double clock;  /* seconds that pass on the peer's own clock in one second */
+    double clock;  /* speed of the peer's own clock: seconds that it counts in one second */
     double dies_s; /* time at which the peer dies; INFINITY: it does not die */
     bool busy;
     uint64_t task; /* task: index of the running task; ends_s: time at which it ends */

@@ -12,8 +12,8 @@
 #include "base/cases_test_helper.h"
 #include "sim/sim.h"
 
-/* DEEP_PEERS: number of peers in a tree with three levels below the root. ADOPTED is a peer that has children
- * there, and ADOPTER is its parent. */
+/* DEEP_PEERS: number of peers in a tree with three levels below the root. ADOPTED: number of a peer that has
+ * children in this tree. ADOPTER: number of the parent of ADOPTED. */
 enum { MOST_PEERS = 100, DEEP_PEERS = 200, ADOPTER = 1, ADOPTED = 13 };
 
 typedef struct scene {
@@ -119,8 +119,8 @@ static void peers_that_report_wrong_rates_lose_nothing(void **state) {
     }
 }
 
-/* Peers die at random times, while they give and take tasks, take over from dead peers, and report. In one of
- * five cases all of them die at the same time. Every task must be counted once. */
+/* Peers die at random times: while they give or take tasks, take over from dead peers, or report. In one of
+ * five cases, all peers that die do so at the same time. Every task must be counted once. */
 static void every_task_once_whoever_dies_and_joins(void **state) {
     (void)state;
     scene s;
@@ -154,8 +154,9 @@ static void dies_at(scene *s, uint32_t peer, double at_s) {
     s->groups[peer].host.dies_from_s = s->groups[peer].host.dies_by_s = at_s;
 }
 
-/* A peer and then its parent die. The parent dies 0 to 1 ms after it has noticed the first death. By then it
- * takes over children, or sends messages about the death or about the census. No task may be lost. */
+/* A peer and then its parent die. The parent dies 0 to 1 ms after it has noticed the first death. At this
+ * moment it may be taking over the children of the dead peer, sending messages about the death, or counting
+ * the done tasks. No task may be lost. */
 static void a_peer_that_dies_while_it_adopts_loses_nothing(void **state) {
     (void)state;
     enum { EACH = 30 };

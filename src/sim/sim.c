@@ -1,7 +1,7 @@
-/* Simulate a farm in virtual time. This file chooses which of the master and the workers acts next, and
- * computes how long this takes. Messages pass the master's link one after the other, so in each direction
- * they arrive in the order of sending. The next event is therefore the first of three. These are the master's
- * next action, the first message to a worker, and the first event in the workers' heap. */
+/* Simulate a farm in virtual time. This file chooses who acts next, the master or a worker, and computes how
+ * long the action takes. Messages pass the master's link one after the other, so in each direction they
+ * arrive in the order of sending. So the next event is the earliest of three: the master's next action; the
+ * first message to a worker; the first event in the workers' heap. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,8 +109,8 @@ static void out_of_memory(kl_sim *s) {
         kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
 }
 
-/* Return the time at which a host has done the work. Before the first run, hosts have full speed. fmax() is
- * needed because rounding may give a time before from_s. */
+/* Return the time at which a host that begins at from_s has done the work. Before the first run, hosts have
+ * full speed. The result is never before from_s, although rounding may give such a time. */
 static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
     return s->opened_s < INFINITY
                ? fmax(from_s, s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s))
@@ -286,8 +286,8 @@ static void introduce(void *driver, kl_hello *hello) {
     memcpy(hello->host, name, sizeof name);
 }
 
-/* Seconds that a check for messages takes at speed 1. It is above 0, so that a host that is stopped does not
- * check. */
+/* Seconds that a check for messages takes at speed 1. With 0, a host that has stopped could still check for
+ * messages. */
 static const double LOOK_S = 1e-6;
 
 static void will_attend(kl_sim *s, worker *w) {
@@ -301,8 +301,8 @@ static void begin_task(kl_sim *s, worker *w) {
     double work_s = s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
     w->began_s = s->now_s;
     if (shares_the_masters_host(s, w))
-        s->stolen_s =
-            0; /* the master's work during this task is known only later, and is_made_up() adds it then */
+        s->stolen_s = 0; /* the time that the master uses during this task is not known yet; is_made_up() adds
+                            it at the end of the task */
     w->ends_s = host_end_s(s, w->host, s->now_s, work_s);
     will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
     will_attend(s, w);
@@ -330,15 +330,16 @@ static void go_on(kl_sim *s, worker *w) {
         begin_task(s, w);
 }
 
-/* Check for messages during a task. The first of the two calls only marks the task as begun. */
+/* Check for messages during a task. The first call of kl_worker_attend() only marks the task as begun, so it
+ * is called two times. */
 static void attend(kl_sim *s, worker *w) {
     kl_worker_attend(w->engine);
     kl_worker_attend(w->engine);
     will_attend(s, w);
 }
 
-/* Delay the end of a task by the time that the master has used on the same host. Return whether there was no
- * delay. */
+/* Delay the end of a task by the time that the master has used on the same host. Return true if there was no
+ * such time. */
 static bool is_made_up(kl_sim *s, worker *w) {
     double stolen_s = shares_the_masters_host(s, w) ? s->stolen_s : 0;
     if (!(stolen_s > 0))
@@ -387,7 +388,7 @@ static void arrives(kl_sim *s, packet *p) {
 
 /* --- steps --- */
 
-/* Return the time at which the master acts next; INFINITY: it waits for nothing. */
+/* Return the time at which the master acts next; INFINITY: it expects neither a message nor a time. */
 static double master_acts_s(const kl_sim *s) {
     double at_s = s->to_master.first ? s->to_master.first->at_s : INFINITY;
     return fmax(fmin(at_s, kl_master_due_s(s->master)), s->master_s);

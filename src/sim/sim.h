@@ -1,5 +1,5 @@
-/* Public header of the folder sim: simulate farms and peers in virtual time. Master, workers and peers are
- * the same code that runs on real machines. This folder gives them a clock, messages that take time, and
+/* Public header of the folder sim: simulate farms and peers in virtual time. Master, workers and peers run
+ * the same code as on real machines. This folder gives them a simulated clock, messages that take time, and
  * hosts on which they compute. */
 #ifndef KL_SIM_H
 #define KL_SIM_H
@@ -23,9 +23,11 @@ typedef struct kl_sim_farm {
     double factor;   /* parameter of the policy, if it has one; 0: the policy's default */
     double answer_s; /* seconds at speed 1 that the master needs for each message */
     double byte_s;   /* additional seconds at speed 1 that the master needs for each byte of a chunk */
-    /* seconds until a message leaves its sender [m_o]; a worker can compute meanwhile */
+    /* seconds that it takes to start a message [m_o in docs/explanation/model.md]; a worker can compute
+     * during this time */
     double startup_s;
-    bool renews; /* true: the speed profiles of the hosts begin again with each run */
+    bool renews; /* true: the speed profiles of the hosts begin again at each run; false: they begin once, at
+                    the first run */
 } kl_sim_farm;
 
 typedef struct kl_sim_run {
@@ -42,8 +44,8 @@ typedef struct kl_sim_outcome {
     double began_s, elapsed_s;  /* began_s: seconds since the first run began; the speed profiles of the hosts
                                    begin then, too */
     double work_s;              /* seconds of all tasks together at speed 1 */
-    uint64_t results, executed; /* results: number of results, one for each task; executed: number of tasks
-                                   that workers executed, with repetitions */
+    uint64_t results, executed; /* results: number of results, one for each task; executed: number of times
+                                   that workers executed a task, which counts repetitions */
     uint64_t chunks, messages;  /* numbers of chunks and of messages in this run */
     double master_busy_s;
     uint32_t workers; /* number of workers that did at least one task */
@@ -56,8 +58,8 @@ void kl_sim_free(kl_sim *sim); /* free a simulation; NULL: do nothing */
  * end, because no event is left; KILTER_ERR_MEMORY; or an error of the farm. */
 kilter_status kl_sim_run_next(kl_sim *sim, const kl_sim_run *run, kl_sim_outcome *outcome,
                               kilter_error *error);
-/* Decide whether peers should organise another run like `run`, as `--organise auto` does. count: number of
- * peers; 0: the master should organise it. */
+/* Decide whether peers should organise another run like `run`, as `--organise auto` does. The decision's
+ * count is the number of peers; 0: the master should organise the run. */
 kl_decision kl_sim_way(const kl_sim *sim, const kl_sim_run *run);
 /* Take in the result of a run that peers have organised, for the next decision of kl_sim_way(). */
 void kl_sim_note_peers(kl_sim *sim, uint64_t tasks, double elapsed_s);

@@ -116,7 +116,7 @@ static double error_of(uint32_t workers, double slow, double cv, size_t equal_pa
     return kl_model_rounds_time_s(&m, workers, speed, &rounds) / measured_s - 1;
 }
 
-/* Check the errors of the model that docs/explanation/model.md states. */
+/* Check that the model has the errors that docs/explanation/model.md states. */
 static void model_of_rounds_against_the_simulated_run(void **state) {
     (void)state;
     static const uint32_t numbers[] = {1, 2, 8, 25, 50, 200};

@@ -1,5 +1,5 @@
-/* Test farms in virtual time: every task must be done once, times must be those that can be computed by hand,
- * and hosts may stop. */
+/* Test farms in virtual time: every task must be done once, the times must equal those that are computed by
+ * hand, and hosts may stop. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,7 @@ static kl_sim_outcome outcome_of(const kl_cluster *cluster, const char *policy, 
     return outcome;
 }
 
-/* 0.1 to 10 ms. */
+/* Return a task time from 0.1 to 10 ms. */
 static double mixed_s(void *self, uint64_t run, uint64_t index) {
     (void)self;
     return 1e-4 * pow(100, (double)(kl_mix64(index + run * 977) >> 11) * 0x1p-53);
@@ -127,8 +127,8 @@ static double fourth_run_s(const kl_cluster *cluster, const char *policy, double
     return outcome.elapsed_s;
 }
 
-/* A factor that the farm finds by a short forecast must be nearly as good as the best one in whole runs. This
- * is tested for the policies FSC and DPF. */
+/* The farm searches for a factor by short forecasts. This factor must be nearly as good as the best one found
+ * by whole runs. This is tested for the policies FSC and DPF. */
 static void a_searched_factor_is_nearly_as_good_as_the_best(void **state) {
     (void)state;
     static const struct {
@@ -169,7 +169,7 @@ static void bytes_take_their_time_on_the_masters_link(void **state) {
     cluster.bytes_per_s = 1e6;
     kl_sim_run run = {.tasks = 400, .even_s = 1e-6, .result_bytes = 10000};
     kl_sim_outcome out = outcome_of(&cluster, "ss", &run);
-    assert_true(out.elapsed_s > 4.0 && out.elapsed_s < 4.2); /* 4 MB at 1 MB/s */
+    assert_true(out.elapsed_s > 4.0 && out.elapsed_s < 4.2); /* sending 4 MB at 1 MB/s takes 4 s */
 }
 
 /* If the master computes on a worker's host, tasks there must take up to twice as long. */
@@ -241,8 +241,8 @@ static void run_thrice(const kl_sim_farm *farm, const kl_sim_run *run) {
     kl_sim_free(sim);
 }
 
-/* A result must not be sent before its task has ended, although times of events are sums that may be rounded
- * down. */
+/* A result must not be sent before its task has ended. Times of events are sums, and rounding may make them a
+ * little too early. */
 static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
     (void)state;
     kl_host_group groups[] = {{1, {.speed = 1}}};
@@ -257,8 +257,8 @@ static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
             &run);
 }
 
-/* If all tasks end at the same time, none may be copied when the first result arrives. A speculative copy
- * would keep a worker busy in the next run. */
+/* All tasks end at the same time. When the first result arrives, no other task may get a speculative copy,
+ * because the copy would keep a worker busy in the next run. */
 static void equal_tasks_on_equal_workers_are_not_copied(void **state) {
     (void)state;
     kl_host_group groups[] = {{50, {.speed = 1}}};

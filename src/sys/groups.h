@@ -11,8 +11,8 @@ enum { KL_TEXT_BYTES = 1 << 14, KL_GROUP_BYTES = 2 * 4096 };
 void kl_read_below(const char *root, const char *folder, const char *name, char text[KL_TEXT_BYTES]);
 /* Return the text that follows `name` in the line that begins with `name`. NULL: there is no such line. */
 const char *kl_text_after(const char *text, const char *name);
-uint64_t kl_number_after(const char *text,
-                         const char *name); /* version of the control groups; 0: there are none */
+/* Return the number that follows `name` in the line that begins with `name`; 0: there is no such line. */
+uint64_t kl_number_after(const char *text, const char *name);
 
 /* A control group that a controller, such as memory, limits. */
 typedef struct kl_group {

@@ -97,8 +97,7 @@ static pid_t start_launcher(const kl_guard_job *job, int *why) {
     return failed ? 0 : pid;
 }
 
-/* Wait for a signal until the time `until_s`; 0: for at most one hour. Processes that SIGKILL does not end
- * at once are checked again after such a wait, without busy waiting. */
+/* Wait for a signal until the time `until_s`. until_s = 0: wait for at most one hour. */
 static int wait_for_signal(double until_s) {
     const sigset_t set = guard_signals();
     double rest_s = until_s > 0 ? until_s - kl_monotonic_s() : 3600;
@@ -153,8 +152,8 @@ static void end_orphans(void) {
     }
 }
 
-/* Write how the launcher ended. If the disk is full, try again until SIGTERM: without the file, a keeper
- * would start a program again that is done. */
+/* Write how the launcher ended. If the disk is full, try again until SIGTERM comes: without the file, a
+ * keeper would restart a program that is done. */
 static void write_end(const kl_guard_job *job, const kl_keeper_end *end) {
     kl_buffer text = {0};
     kl_put_end(&text, end);

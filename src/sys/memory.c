@@ -13,8 +13,7 @@ static const files version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes"
                                 "total_active_file "};
 static const files version_2 = {"memory.max", "memory.current", "inactive_file ", "active_file "};
 
-/* Free and total bytes of one of these: the host, or the control group in which fewer bytes are free than in
- * the host. */
+/* The free bytes and total bytes of the host, or of a control group that has fewer free bytes. */
 typedef struct least {
     uint64_t left, total;
 } least;

@@ -46,7 +46,8 @@ struct kl_option {
     /* function that checks the value, and for KL_OPTION_OTHER also stores it; NULL: no check. Error:
      * KILTER_ERR_USAGE */
     kilter_status (*read)(const kl_value *value);
-    char letter; /* a second spelling of a command's option, as 'n' for -n; 0: none */
+    /* the option's name as a single letter, such as 'n' for -n; only for options of commands; 0: none */
+    char letter;
 };
 
 typedef struct kl_option_list {

@@ -89,8 +89,8 @@ static size_t read_words(char *words[WORDS_MOST + 1]) {
     return count;
 }
 
-/* Write `input` to a file in memory that has no name, so that no other process can open it, and make it the
- * standard input. */
+/* Write `input` to a file in memory, and make this file the standard input. The file has no name, so no other
+ * process can open it. */
 static bool put_at_standard_input(const void *input, size_t size) {
     int file = memfd_create("input", 0);
     bool put = file >= 0 && write(file, input, size) == (ssize_t)size && lseek(file, 0, SEEK_SET) == 0 &&

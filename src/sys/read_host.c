@@ -11,8 +11,8 @@
 
 /* --- limits of processor time --- */
 
-/* Read the quota of a control group, in cores. Version 1 stores it in two files, version 2 in one whose
- * first word may be "max". −1: there is no limit. */
+/* Read the quota of a control group, in cores. Version 1 stores it in two files; the number −1 means that
+ * there is no limit. Version 2 stores it in one file; the word "max" means that there is no limit. */
 static void visit_cpu(void *context, const kl_group *group) {
     double *least = context, quota_us = 0, period_us = 0;
     char text[KL_TEXT_BYTES];
@@ -31,8 +31,8 @@ static void visit_cpu(void *context, const kl_group *group) {
 
 /* --- pressure --- */
 
-/* Return the part of the last 10 s in which processes waited for a resource: "some" or "full" (all) of them,
- * as `kind` says. NAN: not known. */
+/* Return the part of the last 10 s in which some processes (kind "some") or all of them (kind "full") waited
+ * for a resource. NAN: not known. */
 static double pressure_in(const char *text, const char *kind) {
     const char *line = kl_text_after(text, kind);
     double percent;
@@ -63,7 +63,7 @@ static double pressure_of(const char *root, const char *resource, const char *ki
     return p.most;
 }
 
-/* --- everything --- */
+/* --- the whole state of the host --- */
 
 static void read_swap(const char *root, kl_reading *reading) {
     char text[KL_TEXT_BYTES];

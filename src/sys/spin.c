@@ -39,8 +39,8 @@ static void *spin(void *arg) {
     return NULL;
 }
 
-/* Ticks of all cores; and the stolen ticks, in which the virtual machine's host used the cores for other
- * virtual machines. */
+/* all: ticks of all cores; stolen: ticks in which the virtual machine's host used the cores for other virtual
+ * machines. */
 typedef struct ticks {
     double all, stolen;
 } ticks;
@@ -59,8 +59,8 @@ static ticks read_ticks(void) {
     return t;
 }
 
-/* Return the part of the ticks that was not stolen since `before`. It corrects the clock of a thread, which
- * also counts stolen time. */
+/* Return the part of the ticks that was not stolen since `before`. The CPU clock of a thread also counts
+ * stolen time, and is corrected by this part. */
 static double not_stolen(ticks before) {
     ticks now = read_ticks();
     double all = now.all - before.all, stolen = now.stolen - before.stolen;

@@ -5,8 +5,8 @@
  *                      START number ─────▶ │
  *                    ◀───── STARTED, ENDED │            (SIGCHLD, waitpid)
  *
- * When its opener ends, it kills the
- * workers and ends. If the opener died, the supervisor also runs the opener's function for cleaning up. */
+ * When the opener ends, the supervisor kills the workers and ends. If the opener died, the supervisor also
+ * runs the opener's function for cleaning up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -262,9 +262,8 @@ kilter_status kl_supervisor_start(kl_supervisor *n, uint32_t number, kilter_erro
 
 void kl_supervisor_end(kl_supervisor *n, uint32_t number) {
     note end = {.kind = END_ONE, .number = number};
-    (void)!send(n->fd, &end, sizeof end,
-                /* if this message is lost, the worker still ends when the connection is closed */
-                MSG_NOSIGNAL | MSG_DONTWAIT);
+    /* if this message is lost, the worker still ends when the connection is closed */
+    (void)!send(n->fd, &end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 uint32_t kl_supervisor_under_way(const kl_supervisor *n) {

@@ -303,7 +303,7 @@ bool kl_process_is_held(pid_t pid) {
     return tracer != 0 || dumping != 0;
 }
 
-/* Return whether the process has ended, and its parent has not asked how. */
+/* Return whether the process is a zombie: it has ended, but its parent has not waited for it yet. */
 static bool is_zombie(pid_t pid) {
     char path[40], line[128], state = 0;
     snprintf(path, sizeof path, "/proc/%ld/status", (long)pid);
@@ -324,7 +324,8 @@ bool kl_signal_session(pid_t session, int number) {
         if (pid <= 0 || pid == session || getsid(pid) != session || is_zombie(pid))
             continue;
         any = true;
-        if (getpgid(pid) != session) /* the process has not got the signal yet */
+        /* the process is in another process group, so the signal has not reached it yet */
+        if (getpgid(pid) != session)
             kill(pid, number);
     }
     if (all)
@@ -420,10 +421,8 @@ static void remove_dead_folder(int base, const char *name) {
         close(fd);
 }
 
-enum {
-    BEING_MADE_S = 60
-}; /* age in seconds below which a folder is kept, because its maker may not have
-      locked it yet */
+/* age in seconds below which a folder is kept, because its maker may not have locked it yet */
+enum { BEING_MADE_S = 60 };
 
 /* Remove folders that killed masters left behind. No process holds a lock on such a folder. */
 static void sweep(void) {

@@ -47,8 +47,8 @@ double kl_cpu_s(clockid_t thread);
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most);
 double kl_unix_time_s(void);   /* time of day [s since 1970], for the record's header only */
 void kl_nap_s(double seconds); /* sleep without using a core */
-/* Use as much time as work of `seconds` takes at speed 1. A real machine counts as speed 1, and uses that
- * much CPU time. A simulated machine only lets the time pass. */
+/* Use the time that work of `seconds` takes on a machine of speed 1. A real machine has speed 1, and computes
+ * for `seconds` of CPU time. A simulated machine only lets the simulated time pass. */
 void kl_spend_s(double seconds);
 struct timespec kl_timespec(double seconds);
 /* Return the time on CLOCK_MONOTONIC after this many seconds, but at most a day from now. */
@@ -92,8 +92,9 @@ uint32_t kl_bells_there(const kl_bells *bells);
 /* Return whether the processes with this process's set of cores outnumber these cores. Processes with a
  * different set do not count. NULL: false. */
 bool kl_bells_crowded(const kl_bells *bells);
-/* kl_bells_tell_used() publishes for how many seconds this process ran. The second function returns the sum
- * over all processes that may use exactly the same cores, and the number of these cores. */
+/* kl_bells_tell_used() tells other processes for how many seconds this process ran. kl_bells_used() returns
+ * the sum over all processes that may use exactly the same cores, and sets *cores to the number of these
+ * cores. */
 void kl_bells_tell_used(kl_bells *bells, double seconds);
 double kl_bells_used(const kl_bells *bells, uint32_t *cores);
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place); /* NULL: false */
@@ -109,10 +110,9 @@ void kl_bells_get_up(kl_bells *bells);
 uint32_t kl_core_count(void);      /* number of cores this process may use, at least 1 */
 uint32_t kl_host_core_count(void); /* number of cores that processes of this host may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };
-/* Bind the process to `count` of the cores that it may use. The cores are divided into groups of `count`,
- * and the process gets group `i`; after the last group, counting begins again. Afterwards `binding` names
- * the cores; "" means that the process was not bound, because it has no more than `count` cores or the
- * system refused. */
+/* Bind the process to `count` of the cores that it may use. The cores are divided into groups of `count`, and
+ * the process gets group `i`; after the last group, counting begins again. Afterwards `binding` names the
+ * cores. It is "" if the process was not bound: it has no more than `count` cores, or the system refused. */
 void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]);
 /* Limit OpenMP, if this program uses it, to this many threads, unless OMP_NUM_THREADS is set. */
 void kl_limit_openmp(uint32_t threads);
@@ -144,16 +144,16 @@ char *kl_words_text(size_t count, char *const *words);
  * Number 0 is the program's name. The caller frees the line. NULL: not known. */
 char *kl_own_words(int first);
 /* Restart the program with its own arguments, in the present folder and environment. Only the three standard
- * streams stay open. `input` becomes the new standard input; size 0 keeps the present one. The function
- * returns only on failure. */
+ * streams stay open. `input` becomes the new standard input; size = 0: the present standard input stays. The
+ * function returns only on failure. */
 kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error);
 /* Write a text that differs between builds of this program: a hash of the linker's build id, or of the
- * file. "": not known. */
+ * program file if there is no build id. "": not known. */
 enum { KL_BUILD_BYTES = 17 };
 void kl_own_build(char build[KL_BUILD_BYTES]);
 
-/* Open /dev/null for each standard stream that the process was started without. So no later file or socket
- * gets the number of such a stream. Reading and writing it fails as before. */
+/* Open /dev/null for each standard stream that the process was started without. So no file or socket that is
+ * opened later gets the number of such a stream. Reading from such a stream or writing to it still fails. */
 void kl_keep_standard_streams(void);
 /* Raise the limit of open files so that the process can open `files` more, as far as the system allows. */
 kilter_status kl_allow_files(uint64_t files, kilter_error *error);
@@ -181,8 +181,8 @@ bool kl_process_ended(pid_t pid, char *how, size_t size);
 void kl_process_finish(pid_t pid, double patience_s);
 bool kl_process_is_held(pid_t pid); /* Return whether a debugger has stopped the process, or the system is
                                        writing its core dump. */
-/* Send a signal to all processes of a session, whose number is the id of its first process. 0: send none.
- * Return whether the session has processes besides the first one. */
+/* Send a signal to all processes of a session. session: process number of the session's first process. number
+ * = 0: send no signal. Return whether the session has processes besides the first one. */
 bool kl_signal_session(pid_t session, int number);
 /* Describe the status of waitpid() in words: "was killed by signal 9 (Killed)", "exited with code 3". */
 void kl_describe_end(int status, char *how, size_t size);
@@ -276,16 +276,16 @@ kl_sigterm *kl_interrupts_to(int fd);
 /* Let the next signal end the process at once. NULL: do nothing. */
 void kl_sigterm_again(kl_sigterm *sigterm);
 int kl_interrupted_by(void); /* return the number of the signal that arrived; 0: none has arrived */
-/* Ignore SIGINT in this process, because a terminal sends it to the master as well. Processes that this
- * process starts still end by it. If the program handles SIGINT itself, do nothing. */
+/* Ignore SIGINT in this process, because a terminal sends it to the master as well. SIGINT still ends the
+ * processes that this process starts. If the program handles SIGINT itself, do nothing. */
 void kl_leave_interrupts(void);
 /* restore the program's signal handlers, unless the program has set new ones */
 void kl_sigterm_restore(kl_sigterm *sigterm);
 
 /* Make a folder that only this user can enter. Return its path, which the caller frees. */
 kilter_status kl_private_dir(char **path, kilter_error *error);
-/* A folder for sockets, locked while this process or one of its children lives. Opening one also removes
- * unlocked folders of dead processes. All zero: no folder. */
+/* A folder for sockets, locked while this process or one of its children lives. Opening such a folder also
+ * removes unlocked folders of dead processes. All zero: no folder. */
 typedef struct kl_socket_dir {
     char *path;
     int held; /* descriptor of the file by which the folder is locked */
@@ -306,8 +306,8 @@ kilter_status kl_signal_folder_check(const char *folder, kilter_error *error);
 bool kl_signal_file_put(const char *folder, const char *name, const void *text, size_t size);
 typedef enum kl_signal_found { KL_SIGNAL_NONE, KL_SIGNAL_TAKEN, KL_SIGNAL_FAULT } kl_signal_found;
 /* Take a signal's file whose name begins with `prefix`. Only one of several processes gets it. `claim` is a
- * name of the process that takes it. *size: room in `text`; afterwards the number of bytes that were read.
- * Result FAULT: errno says what failed. */
+ * name for the process that takes the file. *size: room in `text`; afterwards the number of bytes that were
+ * read. Result FAULT: errno says what failed. */
 kl_signal_found kl_signal_file_take(const char *folder, const char *prefix, const char *claim, char *text,
                                     size_t *size);
 void kl_signal_file_drop(const char *folder, const char *name); /* remove the file if it exists */

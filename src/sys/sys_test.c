@@ -170,7 +170,8 @@ static void a_process_that_does_not_end_is_ended(void **state) {
     pid_t pid;
     assert_int_equal(kl_process_start(never_end, NULL, &pid, NULL), KILTER_OK);
     kl_process_finish(pid, 0.01);
-    assert_int_equal(kill(pid, 0), -1); /* the killed process is gone, and its parent has waited for it */
+    /* the killed process is gone, because this process has waited for it */
+    assert_int_equal(kill(pid, 0), -1);
 }
 
 /* --- tests of the supervisor --- */
@@ -213,7 +214,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Request more children than fit into a socket, so that more messages come back than fit into one. */
+/* Request so many children at once that neither the requests nor the reports all fit into a socket. */
 static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };
@@ -343,8 +344,8 @@ static char *folder_of_the_dead(void) {
     return kl_text("%s", path);
 }
 
-/* Fork a child and a grandchild, which calls kl_end_with_parent() after its parent has ended (`late`), or
- * while it lives. Return whether the grandchild then goes on. */
+/* Fork a child, which forks a grandchild. The grandchild calls kl_end_with_parent() after the child has ended
+ * (`late`), or while the child lives. Return whether the grandchild then continues. */
 static bool goes_on_after(bool late) {
     int ends[2];
     char byte;

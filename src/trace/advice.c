@@ -1,4 +1,4 @@
-/* Read from the record of an earlier farm with how many workers a new farm should begin. */
+/* Read the record of an earlier farm, and find the number of workers with which a new farm should begin. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* The lock that the writer of a record holds. SQLite's own locks are not enough. Several processes may hold
- * them in turn, and they are lost when any other descriptor of the file is closed. */
+/* The lock that the writer of a record holds. SQLite's own locks are not enough: several processes can hold
+ * them in turn, and a process loses them when it closes any other descriptor of the file. */
 #include <fcntl.h>
 #include <unistd.h>
 

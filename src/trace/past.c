@@ -158,7 +158,7 @@ static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
 }
 
 /* Check that the stored results were made with this program's arguments and build, unless the user allows
- * other ones. */
+ * results of other arguments or builds. */
 static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_run_row *run,
                                   kilter_error *error) {
     const char *arguments = run->arguments ? run->arguments : "", *build = run->build ? run->build : "";
@@ -191,8 +191,8 @@ static double ask_time(sqlite3 *db, const char *sql) {
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
 }
 
-/* Return the recorded time at which this master begins. It follows the time of day, but is not before the
- * last recorded time, because the clock may have been set back. */
+/* Return the time at which this master begins, in seconds since the record began. The time comes from the
+ * clock, but is at least the last recorded time, because the clock may have been set back. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
     double last_s =

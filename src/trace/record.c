@@ -15,8 +15,8 @@
 
 enum {
     NUMBER_MOST = 9999, /* greatest number that is appended to a name that exists */
-    BUSY_MS =
-        10000, /* milliseconds for which a batch waits until another process has ended its transaction */
+    /* milliseconds for which a batch waits until another process has ended its transaction */
+    BUSY_MS = 10000,
     UNWIND_MS = 2000,   /* milliseconds for which closing waits until readers have closed the file */
     UNWIND_STEP_MS = 20 /* milliseconds between two attempts to close while readers have the file open */
 };
@@ -63,7 +63,7 @@ static int exec(const kl_record *record, const char *sql) {
 }
 
 /* Execute `sql` again and again while the database is busy. If two processes would wait for each other,
- * SQLite does not wait, but one of the two soon gives up. */
+ * SQLite returns at once instead of waiting. Trying again helps, because one of the two soon gives up. */
 static int exec_patiently(const kl_record *record, const char *sql) {
     sqlite3_busy_timeout(record->db, 0);
     int status = exec(record, sql);
@@ -106,8 +106,8 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
 }
 
 /* Lock a new file, or an empty one with which a user may have reserved the name. *taken is set if the file is
- * not empty, or another master has it. This is checked without opening the file first: if this process writes
- * that record, closing the file would drop SQLite's locks. */
+ * not empty, or another master has it. Check the size before opening the file. If this process itself writes
+ * that record, closing the file again would drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -176,7 +176,7 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
     if (!*created && (check_owner(record->path, &info, error) != KILTER_OK ||
                       check_logs(record->path, error) != KILTER_OK))
         return KILTER_ERR_RECORD;
-    if (info.st_size == 1) /* a file of one byte is refused, because SQLite would take it for an empty one */
+    if (info.st_size == 1) /* a file of one byte is refused, because SQLite would take it for an empty file */
         return kl_fail(error, KILTER_ERR_RECORD,
                        "continuing the run record '%s': it is not a run record; name another file",
                        record->path);
@@ -414,7 +414,7 @@ static int bind_plain(sqlite3_stmt *statement, int at, kl_bind bind, const void 
     return SQLITE_MISUSE;
 }
 
-/* Bind a field. Times and numbers continue those of the sessions before this one. */
+/* Bind a field. Times and numbers of this session are added to the last values of earlier sessions. */
 static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_bind bind, const void *value) {
     kl_trace_result_row result;
     switch (bind) {

@@ -49,8 +49,8 @@ typedef struct kl_trace_worker_left_row {
     const char *why;
 } kl_trace_worker_left_row;
 
-typedef struct kl_trace_session_row { /* first_run and first_worker are numbers as the present master counts
-                                         them */
+/* first_run and first_worker are numbers as the present master counts them */
+typedef struct kl_trace_session_row {
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;
     int64_t pid;
@@ -79,7 +79,7 @@ typedef struct kl_trace_refused_row {
     uint64_t round;
 } kl_trace_refused_row;
 
-/* Which of the parts that not every record has are in a record. */
+/* The optional parts that a record has. */
 typedef struct kl_record_parts {
     bool results, loop, watched;
 } kl_record_parts;
@@ -92,13 +92,15 @@ typedef enum kl_bind {
     KL_BIND_I64,
     KL_BIND_F64, /* a double; NAN is stored as NULL */
     KL_BIND_BOOL,
-    KL_BIND_TEXT,        /* a NULL pointer: '' */
+    KL_BIND_TEXT,        /* a text; a NULL pointer is stored as '' */
     KL_BIND_HOST,        /* a text; the file stores the number of the host with this name */
     KL_BIND_F64_OR_NULL, /* a double; 0 (not known) is stored as NULL */
-    KL_BIND_U64_OR_NULL, /* UINT64_MAX, none: NULL */
+    KL_BIND_U64_OR_NULL, /* a uint64_t; UINT64_MAX (none) is stored as NULL */
     KL_BIND_BYTES,       /* a kilter_bytes, whose bytes are not copied into the queue */
-    KL_BIND_COPY,        /* a kilter_bytes, copied; empty: NULL */
-    /* values of this type and of all later types are added to the last value of earlier masters */
+    /* a kilter_bytes, whose bytes are copied into the queue; no bytes are stored as NULL */
+    KL_BIND_COPY,
+    /* KL_BIND_TIME to KL_BIND_WORKER_OR_NULL: values that continue those of earlier masters of the record:
+       they are added to the last value */
     KL_BIND_TIME,
     KL_BIND_TIME_OR_NULL,   /* a double; 0 (not known) is stored as NULL */
     KL_BIND_RUN,            /* a uint64_t */
@@ -156,10 +158,10 @@ typedef struct kl_past {
  * record belongs to another program, or is damaged. */
 kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
                            kilter_error *error);
-int kl_past_end(
-    sqlite3 *db); /* Record that the workers of the last master have left. Return SQLite's status. */
-kilter_status kl_past_damaged(sqlite3 *db, const char *path,
-                              kilter_error *error); /* Fail with SQLite's message about the record. */
+/* Record that the workers of the last master have left. Return SQLite's status. */
+int kl_past_end(sqlite3 *db);
+/* Fail with SQLite's message about the record. */
+kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error);
 
 /* The file of a record. Only the thread that opened it may use it. */
 typedef struct kl_record kl_record;
@@ -172,8 +174,8 @@ kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool
 const char *kl_record_path(const kl_record *record); /* return the name of the record's file */
 /* Return the number of calls of kilter_farm_run() that earlier masters of the record made. */
 uint64_t kl_record_calls(const kl_record *record);
-/* Return the checksum of a row of results and of its other columns. row->worker must be the number that the
- * file stores. */
+/* Return the checksum of a row of results, over the results and the other columns. row->worker must be the
+ * number that the file stores. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
 /* Write a batch of rows: kl_record_begin(), kl_record_put() for each row, kl_record_commit(). After a
  * failure, call kl_record_rollback(). A failure gives KILTER_ERR_RECORD. */

@@ -46,8 +46,9 @@ static kilter_status differs(const kl_stored *s, const char *what, kilter_error 
                    s->call.anyway ? "or name another file" : "name another file, or say --resume-anyway");
 }
 
-/* Return whether the stored results are those of the call's first tasks. That is not known if the program
- * added tasks later. */
+/* Return whether the call may have more tasks now than when its results were stored: it then had `then`
+ * tasks. The stored results must be those of its first tasks. This is not known if the program added tasks
+ * later. */
 static bool may_have_more_tasks(const kl_stored *s, uint64_t then) {
     sqlite3_stmt *added = NULL;
     bool none =
@@ -73,8 +74,8 @@ static kilter_status compare_row(const kl_stored *s, sqlite3_stmt *call, kilter_
     return KILTER_OK;
 }
 
-/* Compare a call of kilter_farm_run() with the one in the record. It is no error if the record has no such
- * call, because the last master did not reach it. */
+/* Compare a call of kilter_farm_run() with the same call in the record. It is no error if the record does not
+ * have this call: the last master may have ended before it. */
 static kilter_status compare(const kl_stored *s, kilter_error *error) {
     sqlite3_stmt *call = NULL;
     kilter_status status = KILTER_OK;

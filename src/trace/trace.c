@@ -13,14 +13,15 @@
 enum {
     BATCH_ROWS = 4096,
     BATCH_NS = 250000000,
-    RESULTS_NS =
-        20000000, /* least nanoseconds between two batches with results, which limits the load of the disk */
+    /* least nanoseconds between two batches with results, which limits the load of the disk */
+    RESULTS_NS = 20000000,
     BLOCK_BYTES = 64 * 1024,
     SPARE_BLOCKS_MAX = 64,
     TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that each row needs at most two blocks */
 };
-/* Limits for the bytes of all waiting rows: for rows of the frequent kinds (about a million chunks), and for
- * all rows. Only rare rows may use the difference. */
+/* Limits for the bytes of all waiting rows. Above bulk_bytes_max (about a million chunks), rows of the
+ * frequent kinds are dropped. Above waiting_bytes_max, rows of the rare kinds are dropped, too, except
+ * results. */
 static const size_t bulk_bytes_max = (size_t)128 << 20;
 static const size_t waiting_bytes_max = (size_t)144 << 20;
 
@@ -46,8 +47,8 @@ struct kl_trace {
     pthread_cond_t ready; /* wakes kl_trace_open(): the file is open, or opening failed */
     pthread_cond_t room;  /* wakes push(), which waits until the disk has taken rows */
     bool waits, opened, closing, failed;
-    kl_trace_stored_fn
-        stored; /* function that is called when results are on the disk; NULL: the record holds no results */
+    /* function that is called when results are on the disk; NULL: the record holds no results */
+    kl_trace_stored_fn stored;
     void *stored_context;
     uint64_t results;            /* number of results in the blocks of the queue */
     struct timespec results_due; /* time by which the waiting results must be written */

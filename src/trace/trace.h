@@ -66,8 +66,8 @@ typedef struct kl_trace_iteration_end {
 typedef struct kl_trace_chunk_row { /* a chunk, recorded when it has ended or is lost */
     uint64_t run, chunk, lo, hi;    /* tasks [lo, hi) */
     uint32_t worker;
-    /* units: work of the chunk; then times by the master's clock: when the chunk was sent, when its first
-     * task began, when its last task ended; 0: not known */
+    /* units: work of the chunk; the others are times by the master's clock: dealt_s: the chunk was sent;
+     * began_s: its first task began; ended_s: its last task ended; 0: not known */
     double units, dealt_s, began_s, ended_s;
     double busy_s; /* seconds spent on the chunk's tasks, with the gaps between two tasks */
     uint64_t bytes_out, bytes_in, failed;
@@ -125,8 +125,8 @@ void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row);
 void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row);
 void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_decision *decision);
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
-const char *
-kl_trace_path(const kl_trace *trace); /* Return the name of the record's file; NULL if the trace is NULL. */
+/* Return the name of the record's file; NULL if the trace is NULL. */
+const char *kl_trace_path(const kl_trace *trace);
 /* Write the waiting rows and the end of the run, and free the trace. KILTER_ERR_RECORD: rows are missing in
  * the record. */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
@@ -167,8 +167,8 @@ typedef struct kl_trace_round_row {
     uint64_t block;
 } kl_trace_round_row;
 
-typedef struct kl_trace_share_row { /* the share of a rank; done, busy_s and moving_s are counted since the
-                                       last row of this rank */
+/* the share of a rank; done, busy_s and moving_s are counted since the last row of this rank */
+typedef struct kl_trace_share_row {
     uint64_t round;
     uint32_t rank;
     /* lo: first iteration; count: number of iterations; lo = UINT64_MAX: the share is not one range */
@@ -188,8 +188,8 @@ void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
 void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
-/* Record what the move of rows that a round decided has brought. If this is called several times for a round,
- * the last outcome counts. */
+/* Record the outcome of the move of rows that was decided in a round. If this is called several times for a
+ * round, the last outcome counts. */
 void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome);
 /* Record the outcome of a decision about a kept run, in whose record each decision is a round of its own. */
 void kl_trace_came(kl_trace *trace, const kl_trace_outcome *outcome);
@@ -263,15 +263,15 @@ typedef struct kl_trace_result_row {
  */
 enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
 
-/* A function that reports results: the next `results` rows given to kl_trace_result() are on the disk. If
- * `failure` is not NULL, it says why no further row will be stored. This is reported once. The thread that
- * writes calls the function. */
+/* A function that is told which results are stored: the next `results` rows given to kl_trace_result() are on
+ * the disk. If `failure` is not NULL, it says why no further row will be stored. A failure is told only once.
+ * The thread that writes the record calls the function. */
 typedef void (*kl_trace_stored_fn)(void *context, uint64_t results, const kilter_error *failure);
 
 /* Open a record like kl_trace_open(), but for results. A record that this function made before is continued:
- * runs, workers and times are counted on from its last ones. No results are dropped, and kl_trace_close()
- * reports missing ones. KILTER_ERR_RECORD: the record belongs to another program, is damaged, or another
- * master uses it; the error names the file. */
+ * its runs, workers and times are counted further. No results are dropped, and kl_trace_close() reports
+ * missing results. KILTER_ERR_RECORD: the record belongs to another program, is damaged, or another master
+ * uses it; the error names the file. */
 kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_trace_stored_fn stored,
                               void *context, kl_trace **trace, kilter_error *error);
 /* Return the number of calls of kilter_farm_run() that earlier masters of this record made. Later calls have
@@ -300,8 +300,9 @@ kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additio
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
 
-/* Read from the record of an earlier farm with how many workers a farm of `program` should begin; 0: the
- * record does not say. KILTER_ERR_USAGE: the record belongs to another program, or is not a record. */
+/* Read the record of an earlier farm, and find the number of workers with which a farm of `program` should
+ * begin. *workers = 0: the record does not say. KILTER_ERR_USAGE: the record belongs to another program, or
+ * is not a record. */
 kilter_status kl_record_team(const char *path, const char *program, uint32_t *workers, kilter_error *error);
 
 /* --- the lock that the writer of a record holds on the file; the system releases it when the process and its

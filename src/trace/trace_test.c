@@ -465,7 +465,7 @@ static void masters_that_begin_at_once_get_a_file_each(void **state) {
     enum { MASTERS = 3 };
     for (int round = 0; round < 20; round++) {
         int go[2];
-        if (round % 2) /* reserved */
+        if (round % 2) /* an empty file reserves the name */
             fclose(fopen(file, "w"));
         pid_t children[MASTERS];
         assert_int_equal(pipe(go), 0);
@@ -670,7 +670,8 @@ static void what_waits_in_memory_is_bounded(void **state) {
     memset(text, 'y', TEXT);
     for (uint64_t i = 0; i < ROWS; i++)
         kl_trace_measurement(t, &(kl_trace_measurement_row){.kind = text, .count = i});
-    kl_trace_worker(t, &(kl_trace_worker_row){.worker = 5, .host = "late"}); /* few: kept */
+    /* this row must be kept, because rows of its kind are few */
+    kl_trace_worker(t, &(kl_trace_worker_row){.worker = 5, .host = "late"});
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     fails_at_close(t, "the disk was too slow");

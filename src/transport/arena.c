@@ -65,7 +65,7 @@ struct kl_arena {
     size_t spares;
     uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: no buffer is lent */
     size_t usual;  /* size of the last message in bytes, as an estimate for the next message */
-    /* end of the part of the arena that was ever written to, which is the part that takes memory */
+    /* bytes from the arena's beginning that may have been written to; only these take memory */
     size_t reach;
 };
 
@@ -129,8 +129,8 @@ uint64_t kl_arenas_token(const kl_arenas *all) {
 static void free_pairs(kl_arenas *all) {
     for (uint32_t i = 0; i < all->count; i++) {
         pair *one = &all->pairs[i];
-        /* wait until the worker's process has ended; a worker that counts as lost may only be stopped, and
-         * may later go on writing or reading in this pair */
+        /* keep the pair until the worker's process has ended; a worker that counts as lost may be merely
+         * stopped, and may later continue to use this pair */
         if (!one->taken || !one->left || one->held > 0 ||
             !(one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH)))
             continue;
@@ -245,8 +245,8 @@ static void sweep(kl_arena *a) {
     a->count = kept;
 }
 
-/* Make memory pages for the part of a block that was never written to, before the block becomes part of
- * `reach`. One call for all pages costs less than a page fault for each of them. */
+/* Let the system make memory pages for the part of a block that was never written to. Call this before
+ * `reach` includes the block. One call for all pages costs less than a page fault for each of them. */
 static void make_pages(const kl_arena *a, size_t at, size_t end) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = at > a->reach ? at : a->reach;
     from = from / page * page;
@@ -255,9 +255,9 @@ static void make_pages(const kl_arena *a, size_t at, size_t end) {
                 MADV_POPULATE_WRITE); /* an older system refuses this call, which does no harm */
 }
 
-/* Make a block in the first gap of at least `size` bytes. The block takes up to `most` bytes of the gap.
- * Memory near the beginning was probably used lately, so it is in the caches and needs no new pages. NULL:
- * no gap is large enough. */
+/* Make a block in the first gap of at least `size` bytes. The block takes up to `most` bytes of the gap. The
+ * first gap is best: memory near the arena's beginning was probably used lately, so it is in the caches and
+ * needs no new pages. NULL: no gap is large enough, or no slot is free. */
 static block *new_block(kl_arena *a, size_t size, size_t most) {
     size_t at = 0, i = 0;
     sweep(a);

@@ -33,10 +33,10 @@ kl_arena *kl_arena_to_worker(kl_arenas *arenas, uint64_t pid);
 uint32_t kl_arena_pair(const kl_arena *arena);
 /* Return the worker's end of the pair with number `pair`. NULL: there is no such pair, or memory ran out. */
 kl_arena *kl_arena_to_master(kl_arenas *arenas, uint32_t pair);
-/* Close one end of a pair, when the peer is gone or this side closes; ended: the peer no longer uses the
- * pair, even if its process continues. The pair becomes free when the worker has ended and all its messages
- * are released. */
-void kl_arena_close(kl_arena *arena, bool ended); /* close one end of a pair of arenas; NULL: do nothing */
+/* Close one end of a pair; NULL: do nothing. ended: true if the peer no longer uses the pair, even if its
+ * process continues. The pair becomes free when the worker no longer uses it and all its messages are
+ * released. */
+void kl_arena_close(kl_arena *arena, bool ended);
 
 /* Place the empty `buffer` in the arena, with room for `size` bytes; 0: for as many bytes as the last
  * message had. Only one buffer at a time can be in the arena. If the arena has no room, the buffer uses
@@ -47,8 +47,8 @@ void kl_arena_lend(kl_arena *arena, size_t size, kl_buffer *buffer);
 bool kl_arena_put(kl_arena *arena, const void *data, size_t size, kl_arena_place *place);
 /* Free the place of a message that could not be sent. */
 void kl_arena_take_back(kl_arena *arena, const kl_arena_place *place);
-/* Return to the system the memory after the last message that is in use. false: messages or a lent buffer
- * still use other memory. */
+/* Return to the system the memory that lies after the last block in use. false: some messages are still in
+ * use, so a later call may return more memory. */
 bool kl_arena_trim(kl_arena *arena);
 /* Get the message that the writer of the pair has put at `place`. false: no message can be there. */
 bool kl_arena_get(kl_arena *arena, const kl_arena_place *place, kl_message *message);

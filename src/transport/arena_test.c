@@ -341,8 +341,8 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
 
 /* --- arenas under the zmq transport --- */
 
-/* Run the common transport tests with workers that have arenas, and with one worker that has none because it
- * was not forked from the master. */
+/* Run the common transport tests with workers that have arenas. One worker has none, because it was not
+ * forked from the master. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
     for (unsigned c = 0; c < SUITE_CASES; c++)

@@ -67,8 +67,8 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
 
 /* --- does the launcher keep the other ranks alive when one dies? --- */
 
-/* The environment variable that is set if the launcher keeps the other ranks alive when one dies. The hint
- * is for the user of another launcher. */
+/* OUTLIVING: the environment variable that is set if the launcher keeps the other ranks alive when one dies.
+ * HINT: tells the user how to start a program so that the launcher does this. */
 #if defined OPEN_MPI
 static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
 static const char HINT[] =
@@ -172,9 +172,9 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Set Open MPI so that a rank does not yield its core each time it finds no message. Open MPI does so with
- * more ranks than cores, also between two tasks. Another process then keeps the core for a whole time slice.
- * Kilter's ranks sleep instead when they have no work. */
+/* Tell Open MPI not to yield a rank's core each time the rank finds no message. With more ranks than cores,
+ * Open MPI would yield the core, even between two tasks. Another process would then keep the core for a whole
+ * time slice. Kilter's ranks sleep instead when they have no work. */
 static void choose_ways(void) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 }
@@ -211,8 +211,8 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
 
 static const double LATE_S = 10, REST_MOST_S = 0.005;
 
-/* After LATE_S seconds, print once that ranks are missing. After patience_s seconds, return an error; 0:
- * wait for ever. */
+/* After LATE_S seconds, print once that ranks are missing. After patience_s seconds, return an error;
+ * patience_s = 0: wait for ever. */
 static kilter_status look_at_clock(const char *doing, double waited_s, double patience_s, bool *said,
                                    kilter_error *error) {
     if (patience_s > 0 && waited_s > patience_s)

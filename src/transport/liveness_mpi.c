@@ -385,8 +385,8 @@ static bool read_invitation(kl_reader *reader, attempt *a) {
     return true;
 }
 
-/* Continue with connection `i`: if it has just been made, send the key, otherwise read the answer. Return
- * whether the master's answer has come. */
+/* Continue with connection `i`: if it is new, send the key; otherwise read the answer. Return whether the
+ * master's answer has come. */
 static bool go_on(attempt *a, size_t i) {
     struct pollfd *p = &a->polled[i];
     uint8_t answer[KEY_BYTES];

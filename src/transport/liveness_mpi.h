@@ -1,8 +1,8 @@
 /* The failure detector of a farm under MPI, because MPI does not report dead ranks. A TCP connection (line)
  * between the master and each worker carries only last messages. */
-/* The system closes a line when a process at one of its ends dies, or when the other host has been silent for
- * some time. Private to the folder transport. The master ignores connections without a worker's
- * key, which is random and is sent by MPI. */
+/* The system closes a line when a process at one of its ends dies, or when the other end's host is silent for
+ * too long. Private to the folder transport. The master ignores connections without a worker's key, which is
+ * random and is sent by MPI. */
 #ifndef KL_LIVENESS_MPI_H
 #define KL_LIVENESS_MPI_H
 

@@ -70,7 +70,7 @@ typedef struct kl_transport_ops {
     kilter_status (*open)(kl_transport *transport, char address[KL_ADDRESS_BYTES], kilter_error *error);
     /* Connect to another worker, after open(). Messages may be sent to *peer at once. LEFT follows if the
      * worker cannot be reached. The other worker gets JOINED for this one. Two workers that reach each other
-     * have two connections. KILTER_ERR_USAGE: the address is not one of this transport. */
+     * have two connections. KILTER_ERR_USAGE: the text is not an address of this transport. */
     kilter_status (*reach)(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error);
 } kl_transport_ops;
 
@@ -106,15 +106,15 @@ kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *e
 /* Get the path of the key file in the folder of run records. The caller frees it. */
 kilter_status kl_key_default_path(char **path, kilter_error *error);
 
-/* Memory that a master shares with the workers that it forks later, up to `workers` at a time. Large
- * messages between them are in this memory, and the socket only carries the message's place. The memory has
- * no name and is freed with the last process that uses it. */
+/* Memory that a master shares with the workers that it forks later, up to `workers` at a time. A large
+ * message between the master and such a worker is put into this memory, and the socket carries only its
+ * place. The memory has no name and is freed with the last process that uses it. */
 /* kl_arenas_open() returns NULL if this memory is not available, or if the address space is limited
  * (ulimit -v). All messages then go through the socket. */
 typedef struct kl_arenas kl_arenas;
 kl_arenas *kl_arenas_open(uint32_t workers);
-/* End the opener's use of the arenas. Received messages stay valid until they are released. NULL: do
- * nothing. */
+/* Close the arenas for the process that opened them. Received messages stay valid until they are released.
+ * NULL: do nothing. */
 void kl_arenas_close(kl_arenas *arenas);
 
 typedef struct kl_zmq_options {
@@ -130,8 +130,8 @@ typedef struct kl_zmq_options {
 } kl_zmq_options;
 
 /* Open the master's end, bound to `endpoint`: ipc://PATH in a folder nobody else can enter, or
- * tcp://ADDRESS:PORT ("tcp://127.0.0.1:*" takes a free port). *bound (may be NULL) gets the endpoint that
- * workers connect to; malloc'd, the caller frees it. */
+ * tcp://ADDRESS:PORT ("tcp://127.0.0.1:*" takes a free port). *bound gets the endpoint that workers connect
+ * to, which the caller frees; `bound` may be NULL. */
 kilter_status kl_zmq_listen(const char *endpoint, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error);
 /* Open a worker's end. The master may start later: KL_EVENT_JOINED comes when the master has answered. */
@@ -175,9 +175,9 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
  * libkilter-openmpi or libkilter-mpich. The choice depends on the MPI that the program is linked with, else
  * on KILTER_MPI, else on the launcher. Start MPI if it is not running; close() then ends MPI. */
 /* If the launcher keeps the other ranks alive, LEFT comes within a second of a peer's death
- * (docs/reference/faults.md). LEFT comes after lost_after_s if a peer's
- * host is silent: whole seconds from 3; 0: KL_LOST_AFTER_S. The status KILTER_ERR_USAGE means: MPI sees one
- * of several processes, the launcher belongs to another MPI, or the library is missing. */
+ * (docs/reference/faults.md). If a peer's host is silent, LEFT comes after lost_after_s: whole seconds, at
+ * least 3; 0 stands for KL_LOST_AFTER_S. The status KILTER_ERR_USAGE means: MPI sees only one of several
+ * processes, the launcher belongs to another MPI, or the library is missing. */
 kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
                           kilter_error *error);
 
@@ -190,9 +190,9 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
     return t->ops->send(t, peer, buffer->data, buffer->size, error);
 }
 /* Place an empty buffer for a large message in memory that `peer` can read, so that sending the message
- * copies nothing; size: bytes of the message; 0: as many as the last message to this peer had. Sending gives
- * the memory away, so lend again before the next message. Each peer can have only one such buffer at a time.
- */
+ * copies nothing. size: bytes of the message; 0: as many as the last message to this peer had. Sending gives
+ * the memory away, so call this again before the next message. Each peer can have only one such buffer at a
+ * time. */
 static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {
     if (t->ops->lend)
         t->ops->lend(t, peer, size, buffer);

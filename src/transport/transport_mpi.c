@@ -50,7 +50,7 @@ enum {
 #define BYE  UINT64_MAX
 /* the BYE of a side that knows of a dead rank; MPI_Finalize might then wait for ever */
 #define BYE_AFTER_FAILURE (UINT64_MAX - 1)
-/* close() gives up after this many seconds without a message; a peer that computes sends no message either */
+/* close() gives up after this many seconds without a message; a living peer that computes is silent, too */
 #define FAREWELL_S 10.0
 #define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
 #define LOOK_S     0.005 /* seconds between two checks whether a line of the failure detector was cut */
@@ -89,8 +89,8 @@ typedef struct peer {
     /* size: bytes of the message; got: bytes received so far; coming: bytes to receive, including the seal
      * at its end */
     size_t size, got, coming;
-    /* beginnings (heads) of messages that arrived before all of an earlier message was there; only used
-     * where ranks do not die */
+    /* beginnings (heads) of messages that arrived before an earlier message was complete; only used where
+     * ranks do not die */
     kl_buffer later;
     size_t later_at; /* offset in `later` of the first head that is not handled yet */
 } peer;
@@ -103,8 +103,8 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* All requests in order: [count] receives, one for each peer; where ranks do not die, one receive for
-     * any head; [flying] sends; room for one more request. */
+    /* All requests, in this order: [count] receives, one for each peer; one receive for a head from any rank,
+     * only where ranks do not die; [flying] sends. The array has room for one more request. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
@@ -429,8 +429,8 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         hear_message(m, i);
 }
 
-/* Handle the stored heads, which arrived before all of an earlier message was there. Stop at a head whose
- * message has further pieces. */
+/* Handle the stored heads, which arrived before an earlier message was complete. Stop at a head whose message
+ * has further pieces. */
 static void hear_later(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     while (!p->body && p->later_at < p->later.size) {
@@ -886,7 +886,7 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
     if (invitation->size >= token) {
         m->wait.bells = kl_bells_open(kl_load_u64(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
         m->near = kl_bells_is_there(m->wait.bells, 0);
-        if (!m->near) { /* without doorbells, because the master is on another host */
+        if (!m->near) { /* do without doorbells, because the master is on another host */
             kl_bells_close(m->wait.bells);
             m->wait.bells = NULL;
         }
@@ -910,8 +910,8 @@ static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
     return status;
 }
 
-/* Duplicate MPI_COMM_WORLD, which waits for all ranks; in a program that started MPI itself, some ranks may
- * never call this. SMPI has no MPI_Comm_idup(). */
+/* Duplicate MPI_COMM_WORLD. This operation waits for all ranks, but in a program that started MPI itself,
+ * some ranks may never call it. SMPI has no MPI_Comm_idup(). */
 static kilter_status duplicate_world(mpi *m, kilter_error *error) {
     static const char doing[] = "opening the farm's mpi transport";
     MPI_Request request = MPI_REQUEST_NULL;

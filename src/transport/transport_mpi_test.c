@@ -1,4 +1,4 @@
-/* The tests that all transports share, on the ranks of MPI_COMM_WORLD, then tests for MPI only. Start this
+/* Run the tests that all transports share on the ranks of MPI_COMM_WORLD, then tests for MPI only. Start this
  * program by mpirun with up to SUITE_PEERS_MAX ranks. */
 #include <mpi.h>
 #include <signal.h>

@@ -566,8 +566,8 @@ static inline void suite_take_reached(kl_message *message, unsigned *received, u
     kl_message_release(message);
 }
 
-/* Return the master's next message. Return a message of zeros when *got reaches `until`; *got counts the
- * messages of other workers. */
+/* Return the master's next message, and count the messages of other workers in *got. Return a message of
+ * zeros when *got reaches `until`. */
 static inline kl_message suite_hear_master(kl_transport *t, kl_peer master, unsigned *received, unsigned *got,
                                            unsigned until) {
     while (*got < until) {

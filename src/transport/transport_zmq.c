@@ -16,8 +16,8 @@
  * place. */
 /* Workers reach each other in the same way as they reach the master. A worker has a ROUTER for workers that
  * reach it, and a DEALER for each worker that it reaches. */
-/* The endpoints with these sockets are the worker's mesh, which its endpoint to the master checks for events.
- * A worker knows only the workers' keys, so its ROUTER uses these keys, too. */
+/* The endpoints with these sockets are the worker's mesh. The worker's endpoint to the master checks the mesh
+ * for events. A worker knows only the workers' keys, so its ROUTER uses these keys, too. */
 /* A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
  * itself, a worker could continue its conversation with a restarted master. */
@@ -64,8 +64,8 @@ enum {
 };
 
 enum {
-    /* greatest bytes of a message, and of a part of it; a link must carry a part in less time than that
-     * after which a peer counts as lost */
+    /* greatest numbers of bytes of a message, and of one part of a message. A part must be so short that even
+       a slow link carries it before the receiver counts the sender as lost. */
     MESSAGE_BYTES_MAX = 1 << 30,
     PART_BYTES = 256 * 1024,
     FRAME_BYTES_MAX = PART_BYTES + 1,
@@ -87,7 +87,7 @@ enum { FILES_OF_MESH = 64 };
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define UNUSED_S        1.0 /* unused memory of arenas is freed after this many seconds */
-/* seconds after which it is tested again which of two peers (rivals) owns a connection */
+/* seconds between two tests of which peer owns a connection that two peers (rivals) claim */
 #define ASK_AGAIN_S 0.001
 
 enum {
@@ -136,7 +136,8 @@ struct endpoint {
 
     stage stage; /* only a worker uses the fields from `stage` on */
     bool lost, refused;
-    /* true: the other side had answered before the handshake failed; libzmq then reports another failure */
+    /* true: the other side answered, but the handshake failed. libzmq then reports the end of the connection
+     * as another failure, which must not reset failed_handshakes. */
     bool was_answered;
     unsigned failed_handshakes; /* number of failed handshakes without a success between them */
     unsigned dialled;
@@ -427,8 +428,8 @@ static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) 
     return true;
 }
 
-/* Handle a frame that carries a message of `from`, or a part of one. Return false if it carries neither, or
- * if the part does not fit to the previous ones. */
+/* Handle a frame that carries a message of `from`, or a part of such a message. Return false if the frame
+ * carries neither, or if the part does not continue the previous parts. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
@@ -557,7 +558,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
     }
 }
 
-/* Receive one part of a libzmq message. Return 1 if one was received, 0 if there is none. */
+/* Receive one part of a libzmq message. Return 1 if a part was received, 0 if none is there. */
 static int receive_part(endpoint *e, zmq_msg_t *part) {
     zmq_msg_init(part);
     while (zmq_msg_recv(part, e->socket, ZMQ_DONTWAIT) < 0) {
@@ -1056,8 +1057,8 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Numbers of threads that the system must allow: two of libzmq, which aborts if it cannot start them, and
- * those of the farm. */
+/* Numbers of threads that the system must allow: two threads of libzmq, which aborts if it cannot start them,
+ * and the threads of the farm. */
 enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
 /* Make an endpoint without a socket. shared: the libzmq context of the mesh to which the endpoint belongs;

@@ -31,8 +31,8 @@ static const double LONG_WAIT_S = 1e-3;
  * seconds of waiting, the upper limit is LONGEST_REST_S. */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
-/* With doorbells, sleeps are limited in the same way as naps. MPI may need several checks for one message,
- * and a failed rank rings no bell. */
+/* With doorbells, sleeps are limited in the same way as naps. Limits are needed because MPI may need several
+ * checks for one message, and because a failed rank rings no bell. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
 static const unsigned long TIMER_SLACK_NS = 1000;
 
@@ -60,10 +60,10 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- the part of its core that the rank gets --- */
 
-/* Parameters that decide whether ranks are alone, where there are more ranks than cores. Ranks are alone if
- * other processes use at most OTHERS_PART of the cores' time in CROWD_WINDOW_S seconds. The window is long
- * because the system counts idle time in ticks of 0.01 s. The first window is shorter and less certain,
- * because sweeps may take twice as long until it ends. */
+/* Parameters for deciding whether ranks are alone on their cores, where there are more ranks than cores.
+ * Ranks are alone if other processes use at most OTHERS_PART of the cores' time in CROWD_WINDOW_S seconds.
+ * The window is long because the system counts idle time in ticks of 0.01 s. Until the first window ends,
+ * sweeps may take twice as long. So the first window is shorter, although its result is less certain. */
 static const double FIRST_WINDOW_S = 0.1, CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {

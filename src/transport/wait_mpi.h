@@ -11,8 +11,8 @@
 #include "sys/sys.h"
 
 /* true: ranks may die; false in a simulation. If ranks may die, each receive is for one sender, because a
- * receive for any sender would hang after it matched a dying one. If they cannot die, one receive for any
- * sender replaces many, which saves time with every message. */
+ * receive for any sender would hang after it matched a dying sender. If ranks cannot die, one receive for any
+ * sender replaces many receives, which saves time with every message. */
 extern const bool kl_mpi_ranks_die;
 
 /* Measurements that tell whether other processes use the cores when there are more ranks than cores. */

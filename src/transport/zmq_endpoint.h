@@ -1,5 +1,5 @@
-/* Addresses of endpoints as users write them, and the errors that they may have. Private to the folder
- * transport. */
+/* Check the addresses of endpoints as users write them, and explain what is wrong with them. Private to the
+ * folder transport. */
 #ifndef KL_ZMQ_ENDPOINT_H
 #define KL_ZMQ_ENDPOINT_H
 

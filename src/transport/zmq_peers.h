@@ -1,11 +1,11 @@
-/* A table of which peer of a zmq master has which connection. Private to transport_zmq.c. libzmq identifies
- * a peer by its routing id, which every message carries. It reports the end of a connection by the
- * connection's file descriptor. Every message carries this descriptor, too, but the next connection may
- * reuse it. */
-/* Reports come in the order of events. So the owner of a descriptor is known after all reports are read,
- * unless two peers claim it (rivals). Rivals occur when libzmq reports a connection's end, and accepts the
- * next one on the same descriptor, before the dead peer's messages are read. Then no peer is cut until one of
- * the rivals cannot be reached. */
+/* A table that says which connection each peer of a zmq master has. Private to transport_zmq.c. libzmq
+ * identifies a peer by its routing id, which every message carries. But libzmq reports the end of a
+ * connection by the connection's file descriptor. Every message carries this descriptor, too, but the next
+ * connection may reuse it. */
+/* Reports come in the order of events. So after all reports are read, the owner of a descriptor is known,
+ * unless two peers (rivals) claim the descriptor. This happens if libzmq reports the end of a connection, and
+ * accepts the next connection on the same descriptor, before the dead peer's messages are read. Then no peer
+ * is cut until one of the rivals cannot be reached. */
 #ifndef KL_ZMQ_PEERS_H
 #define KL_ZMQ_PEERS_H
 

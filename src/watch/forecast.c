@@ -1,10 +1,10 @@
 /* Forecast the elapsed time of a run in which all ranks get even shares of the work.
  *
  * A rank computes longer because it has more work, because its core is slower, or because it gets only part
- * of its core. CPU time shows the last case. The first two cases look the same, so they give the two
- * ends of the forecast:
- *   more work: the rank's CPU time is its work; work is divided by the shares of cores that ranks get
- *   slower:    all ranks have the same work; it is divided by their speeds */
+ * of its core. CPU time shows the last case. The first two cases look the same, so each of them gives one
+ * limit of the forecast:
+ *   more work: the rank's CPU time is its work; the work is divided by the shares of cores that ranks get
+ *   slower:    all ranks have the same work; the work is divided by their speeds */
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,7 +33,8 @@ static double even_speed(const kl_watch_rank *ranks, size_t count) {
     return even;
 }
 
-/* Return the range between two forecasts of the elapsed time, which is limited by the time that the run took.
+/* Return the range between two forecasts of the elapsed time. A forecast above the time that the run really
+ * took is replaced by this time.
  */
 static kl_watch_range range_of(double a_s, double b_s, double elapsed_s) {
     return (kl_watch_range){fmin(fmin(a_s, b_s), elapsed_s), fmin(fmax(a_s, b_s), elapsed_s)};

@@ -1,5 +1,6 @@
 /* Judge how well the ranks of a run used their time: POP's efficiencies, and the time that was lost to
- * imbalance. Imbalance may last, change slowly, or change with each iteration. */
+ * imbalance. Three kinds of imbalance are distinguished: it lasts for the whole run, changes slowly, or
+ * changes with each iteration. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -34,8 +35,9 @@ static int by_iterations(const void *a, const void *b) {
     return (x->iterations > y->iterations) - (x->iterations < y->iterations);
 }
 
-/* Take the middle one of the ranks' iterations, sorted by their number. If more than half of the ranks have
- * no iteration, there is none, because these ranks may serve the others. */
+/* Take the iteration of one rank for all: sort the ranks by their numbers of iterations, and take the middle
+ * one. Find no iteration if more than half of the ranks have none, because these ranks may serve the others.
+ */
 static bool take_period(const kl_watch_period *periods, size_t count, kl_watch_found *f) {
     kl_watch_period *sorted = calloc(count + 1, sizeof *sorted);
     size_t having = 0;
@@ -56,7 +58,8 @@ static bool take_period(const kl_watch_period *periods, size_t count, kl_watch_f
 
 /* --- imbalance that changes during the run --- */
 
-/* Cut the run into blocks of `block` parts. Return the sum of the longest time of a rank in each block. */
+/* Cut the run into blocks of `block` parts. In each block, find the longest time of a rank. Return the sum of
+ * these times. */
 static double longest_of_blocks(const kl_watch_table *t, size_t block, double *sums) {
     double all = 0;
     for (size_t from = 0; from < t->parts; from += block) {

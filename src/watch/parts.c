@@ -22,7 +22,7 @@ static bool make(kl_watch_table *t, size_t ranks, size_t parts) {
     return t->useful_s != NULL;
 }
 
-/* Return the number of iterations at the end of the run that every rank has in its ring. */
+/* Return the number of iterations at the end of the run that every rank has in its ring buffer. */
 static size_t common(double *const *each, const size_t *counts, size_t ranks) {
     size_t least = SIZE_MAX;
     for (size_t r = 0; r < ranks; r++) {
@@ -32,8 +32,8 @@ static size_t common(double *const *each, const size_t *counts, size_t ranks) {
     return ranks > 0 ? least : 0;
 }
 
-/* Make a table of iterations. They are counted from the end of the run, because the last iteration is the
- * same for all ranks. */
+/* Make a table of iterations. They are counted backwards from the end of the run, because all ranks end with
+ * the same iteration. */
 bool kl_watch_table_iterations(const kl_watch_rank *ranks, const kl_watch_period *periods, size_t count,
                                kl_watch_table *t) {
     double **each = calloc(count + 1, sizeof *each);
@@ -94,8 +94,8 @@ double kl_watch_even_speed(const double *useful_s, size_t ranks) {
     return shortest > longest / SPEEDS_MOST ? (double)ranks / speeds : 0;
 }
 
-/* Return the time of a part of the run if the ranks had the shares that would have been even in the part
- * before. */
+/* Return the time that a part of the run would take with the shares that would have balanced the part before
+ * it. */
 static double lagged(const double *before, const double *now, size_t ranks) {
     double even = kl_watch_even_speed(before, ranks), longest = 0, as_it_was = 0;
     for (size_t r = 0; r < ranks; r++) {

@@ -2,8 +2,8 @@
  *
  * Calls are compared by the place in the program that makes them. For each candidate length p, count the
  * calls that come from the same place as the call p calls before. Branches, such as output at every tenth
- * step, make some calls differ. So the result is the shortest length whose number of equal calls is nearly
- * that of the best length. */
+ * step, make some calls differ. So the result is the shortest length that has nearly as many equal calls as
+ * the best length. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +11,20 @@
 #include "watch/watch.h"
 
 enum {
-    CALLS_LEAST = 16,    /* in fewer calls than this, no iteration is searched for */
+    CALLS_LEAST = 16,    /* no iteration is searched for in fewer calls than this */
     PERIODS_LEAST = 4,   /* least number of times that an iteration must repeat */
     LENGTH_MOST = 8192,  /* greatest number of calls of an iteration */
     WINDOW_MOST = 32768, /* greatest number of calls that are compared */
     SAMPLE = 256,        /* number of pairs of calls that are compared first */
     MULTIPLES_MOST = 64, /* greatest number of consecutive calls of one place that may be one iteration */
 };
-static const double ALIKE_LEAST = 0.7; /* least part of the calls that must repeat */
-static const double ALIKE_NEARLY =
-    0.9; /* a length is nearly as good as the best one if at least this part as many calls repeat */
-static const double LIKE_TIMES = 0.6; /* least correlation of useful times that shows an iteration */
-/* An iteration has at least 1 / CALLS_USUAL of the usual calls. Its time does not count if it has more than
- * CALLS_USUAL times the usual number of calls. Its time does not count either if it is above GAP times the
- * middle time and above GAP_PART of all time. */
+static const double ALIKE_LEAST = 0.7;  /* least part of the calls that must repeat */
+static const double ALIKE_NEARLY = 0.9; /* a length is nearly as good as the best length if it has at least
+                                           this part of its repeating calls */
+static const double LIKE_TIMES = 0.6;   /* least correlation of useful times that shows an iteration */
+/* An iteration has at least the part 1 / CALLS_USUAL of the usual calls. The mean time of an iteration leaves
+ * out iterations with more than CALLS_USUAL times the usual number of calls. It also leaves out an iteration
+ * that takes more than GAP times the median time and more than GAP_PART of the whole time. */
 static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
 
 /* The calls in which an iteration is searched for. */
@@ -33,12 +33,13 @@ typedef struct window {
     size_t count;
 } window;
 
-/* Return window `number` of those that are searched in turn. The first window has all calls without the first
- * and last twentieth. The others are halves and quarters of it, because a program may have phases. After the
- * last window, count is 0. */
+/* Return window number `number` of those that are searched in turn. The first window has all calls except the
+ * first twentieth and the last twentieth. The other windows are halves and quarters of it, because only a
+ * phase of the program may have iterations. After the last window, count is 0. */
 static window window_of(const kl_watch_rank *r, size_t number) {
     static const struct {
-        size_t of, at; /* the window begins at `at` eighths of the calls, and has the part 1 / of of them */
+        size_t of, at; /* the window has the part 1 / `of` of the calls, and begins after `at` eighths of the
+                          calls */
     } PARTS[] = {{1, 0}, {2, 2}, {2, 4}, {2, 0}, {4, 6}, {4, 4}, {4, 2}, {4, 0}};
     if (r->call_count == 0 || number >= sizeof PARTS / sizeof *PARTS)
         return (window){NULL, 0};
@@ -118,8 +119,8 @@ static double correlation(const double *times, size_t count, size_t lag) {
     return alone > 0 ? both / alone : 0;
 }
 
-/* Take the useful times of calls from places that are used in each iteration of this length. Return the
- * number of these calls. */
+/* Store in `times` the useful times before calls, only for calls from places that are used in each iteration
+ * of this length. Return the number of these calls. */
 static size_t keep_usual(const window *w, size_t length, double *times) {
     size_t *often = calloc(UINT16_MAX + 1, sizeof *often), count = 0;
     for (size_t i = 0; often && i < w->count; i++)
@@ -131,8 +132,8 @@ static size_t keep_usual(const window *w, size_t length, double *times) {
     return count;
 }
 
-/* Replace each long time by 1 and each short one by 0, and subtract the mean. Other programs on the host make
- * some times much longer, but make only few of the short times long. */
+/* Replace each long time by 1 and each short time by 0, and then subtract the mean. This lessens the effect
+ * of other programs on the host: they lengthen some times, but they turn few short times into long ones. */
 static void mark_long(double *times, size_t count) {
     double mean = 0, part = 0;
     for (size_t i = 0; i < count; i++)
@@ -145,9 +146,9 @@ static void mark_long(double *times, size_t count) {
         times[i] -= part;
 }
 
-/* Return of how many sequences of `length` calls an iteration consists. A program may exchange messages with
- * all neighbours from the same place. Then each call equals the one before, and only the useful times show
- * where an iteration begins. */
+/* Return the number of sequences of `length` calls in an iteration. A program may exchange messages with all
+ * its neighbours from the same place. Then each call equals the call before it, and only the useful times
+ * show where an iteration begins. */
 static size_t multiple_of(const window *w, size_t length) {
     double best = 0, found[MULTIPLES_MOST + 1] = {0}, *times = calloc(w->count + 1, sizeof *times);
     size_t multiple = 1, count = times ? keep_usual(w, length, times) : 0;
@@ -171,8 +172,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Return how often each call of the pattern happened in the run, sorted. The calls of a place are divided
- * evenly among its calls in the pattern. NULL: memory ran out. */
+/* Return how often each call of the pattern happened in the run, as a sorted list. If a place has several
+ * calls in the pattern, its calls in the run are divided evenly among them. NULL: memory ran out. */
 static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_t calls,
                      const size_t *times) {
     double *found = calloc(calls + 1, sizeof *found);
@@ -183,8 +184,8 @@ static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_
     return found;
 }
 
-/* Choose the anchor: a place that is used as often as the middle place of the pattern. Some places are also
- * used outside of iterations, and some are not used in every iteration. */
+/* Choose the anchor: a place that is used as often as the median place of the pattern. Places used more often
+ * may also be used outside of iterations; places used less often may be missing in some iterations. */
 static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, kl_watch_period *p) {
     size_t *times = calloc(r->place_count + 1, sizeof *times);
     for (size_t i = 0; times && i < p->calls; i++)
@@ -209,8 +210,8 @@ static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, 
 
 /* --- the mean time of an iteration --- */
 
-/* Return the time of each iteration in the ring: all its time, or only its useful time. The part before the
- * first anchor and the part after the last one are left out. */
+/* Return the time of each iteration in the ring buffer: its whole time or, if `useful` is true, only its
+ * useful time. The part before the first anchor and the part after the last one are left out. */
 static double *split(const kl_watch_rank *r, const kl_watch_period *p, bool useful, size_t *count) {
     double *found = p->calls > 0 && p->each > 0 ? calloc(r->call_count / p->each + 2, sizeof *found) : NULL;
     size_t seen = 0, parts = 0;
@@ -235,7 +236,8 @@ double *kl_watch_iterations(const kl_watch_rank *rank, const kl_watch_period *pe
 
 /* The calls of the part of the run that is being read, compared with the calls of the iteration. */
 typedef struct tally {
-    size_t *wanted, *found; /* [place_count] number of calls from each place: in the iteration; in the part */
+    size_t *wanted, *found; /* [place_count] wanted, found: number of calls from each place in the iteration,
+                               and in the part */
     size_t places, calls, common;
 } tally;
 
@@ -259,8 +261,9 @@ static void tally_take(tally *t, uint16_t site) {
     t->common += t->found[site]++ < t->wanted[site];
 }
 
-/* Set like[k] to the part of the iteration's calls that part k between two anchors has. Set the times of
- * parts in which the program did much else to 0. */
+/* Cut the run at the anchors into parts. Set like[k] to the number of calls that part k has in common with
+ * the iteration, divided by the iteration's number of calls. Set the time of a part to 0 if it has many more
+ * calls than the iteration. */
 static void compare_parts(const kl_watch_rank *r, const kl_watch_period *p, tally *t, double *like,
                           double *times, size_t count) {
     size_t seen = 0, parts = 0;
@@ -277,8 +280,8 @@ static void compare_parts(const kl_watch_rank *r, const kl_watch_period *p, tall
     }
 }
 
-/* Return whether part k is an iteration. In some iterations, the program may make other calls; then the parts
- * before and after are like the iteration. */
+/* Return whether part k is an iteration. Fewer equal calls are enough if the parts before and after it are
+ * iterations, because the program may make other calls in some iterations. */
 static bool is_iteration(const double *like, size_t count, size_t k) {
     bool between = k > 0 && k + 1 < count && like[k - 1] >= ALIKE_LEAST && like[k + 1] >= ALIKE_LEAST;
     return like[k] >= ALIKE_LEAST || (between && CALLS_USUAL * like[k] >= 1);
@@ -316,8 +319,8 @@ static double mean_of(double *times, size_t count) {
     return used > 0 ? sum / (double)used : (double)NAN;
 }
 
-/* Find the mean time of an iteration. The places of the pattern may also be used elsewhere, so the number of
- * iterations is reduced to the parts that are iterations. */
+/* Find the mean time of an iteration. The anchor may also be used outside of iterations. So not every part
+ * between two anchors is an iteration, and the number of iterations is reduced accordingly. */
 static void take_time(const kl_watch_rank *r, const kl_watch_call *pattern, kl_watch_period *p) {
     size_t count;
     double *times = split(r, p, false, &count);

@@ -16,7 +16,7 @@ enum {
     KL_WATCH_VERSION = 1,
     KL_WATCH_SITES = 512, /* greatest number of sites, which are places in the program that call MPI; the last
                              one stands for all further places */
-    KL_WATCH_EVENTS = 65536, /* number of calls that are kept, the last ones; a power of two */
+    KL_WATCH_EVENTS = 65536, /* number of calls that are kept: the most recent ones; a power of two */
     KL_WATCH_SLICES = 512,   /* number of parts of equal length into which the run is cut */
     KL_WATCH_CALL_BYTES = 24,
     KL_WATCH_PLACE_BYTES = 40,
@@ -94,8 +94,8 @@ typedef struct kl_watch_rank {
     double began_unix_s,
         elapsed_s; /* elapsed_s: seconds from MPI_Init to MPI_Finalize, or to the last call */
     double useful_s, mpi_s;
-    double core_share; /* while the rank computes: CPU time divided by elapsed time, where it was measured;
-                          NAN: not known */
+    double core_share; /* part of its core that the rank gets while it computes; it is CPU time divided by
+                          elapsed time, where CPU time was measured; NAN: not known */
     uint64_t calls, other_calls, any_source;
     kl_watch_place *places;
     size_t place_count;
@@ -147,7 +147,8 @@ void kl_watch_table_free(kl_watch_table *t);
 typedef enum kl_watch_way { KL_WATCH_NOTHING, KL_WATCH_LOOP, KL_WATCH_FARM } kl_watch_way;
 const char *kl_watch_way_name(kl_watch_way way);
 
-/* A forecast of the elapsed time: from the most to the least favourable case of the model. */
+/* A forecast of the elapsed time: least_s for the most favourable case of the model, most_s for the least
+ * favourable case. */
 typedef struct kl_watch_range {
     double least_s, most_s;
 } kl_watch_range;
@@ -162,8 +163,8 @@ typedef struct kl_watch_found {
     double alike;        /* part of the calls that repeat, as in kl_watch_period */
     double lost_constant, lost_slow,
         lost_fast; /* parts of the elapsed time that were lost; docs/reference/watch.md defines them */
-    kl_watch_range even, follow; /* elapsed time if the work were shared evenly: even: by fixed shares;
-                                    follow: by shares that follow the changes */
+    kl_watch_range even, follow; /* elapsed time if the work were shared evenly: even: with the same shares in
+                                    the whole run; follow: with shares that follow changes of the imbalance */
     uint32_t slowest;            /* index of the rank with most useful time */
     uint32_t shared_ranks;       /* number of ranks that did not get their cores alone */
     kl_watch_way way;

@@ -1,6 +1,6 @@
-/* Fuzz target: read the file of a rank, and judge two ranks that have this file. A whole file would be too
- * long for a fuzzer, so the input gives the bytes at the beginning of the file and of its ring. The judgement
- * of an accepted file must have no number that is out of range. */
+/* Fuzz target: read the file of a rank, and judge two ranks that have this file. A whole file is too long for
+ * a fuzzer. So the input gives only the first bytes of the file and the first bytes of its ring buffer. If
+ * the file is accepted, all numbers of the judgement must be in their range. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

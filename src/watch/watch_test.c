@@ -1,4 +1,4 @@
-/* Test the judgement of runs that are made up, with known iterations and imbalance. Also test damaged files.
+/* Test the judgement of invented runs, whose iterations and imbalance are known. Also test damaged files.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void add_slices(maker *m, double slice_s) {
 typedef double (*load_fn)(uint32_t rank, size_t iteration);
 
 /* A run in which the ranks wait for each other in each iteration. An iteration has `calls` calls of MPI.
- * Besides waiting, they take mpi_s in total. */
+ * Without the waiting, these calls take mpi_s in total. */
 typedef struct shape {
     uint32_t ranks;
     size_t iterations, calls;
@@ -119,11 +119,12 @@ static double first_slow(uint32_t rank, size_t k) {
     (void)k;
     return rank == 0 ? 0.020 : 0.010;
 }
-static double slow_in_turn(uint32_t rank,
-                           size_t k) { /* another half of the ranks is slow for 200 iterations each */
+static double slow_in_turn(
+    uint32_t rank,
+    size_t k) { /* one half of the ranks is slow for 200 iterations, then the other half for the next 200 */
     return k / 200 % 2 == rank % 2 ? 0.020 : 0.010;
 }
-static double slow_each(uint32_t rank, size_t k) { /* another rank is slow in each iteration */
+static double slow_each(uint32_t rank, size_t k) { /* in each iteration a different rank is slow */
     return k % 4 == rank ? 0.020 : 0.010;
 }
 
@@ -158,9 +159,9 @@ static void test_judgements(void **state) {
     }
 }
 
-/* Rank 0 takes twice as long as the others. With more work, even shares give the mean time; on a slower core,
- * they give the harmonic mean. If the rank gets half of its core, CPU time shows this, so the forecast is a
- * single value. */
+/* Rank 0 takes twice as long as the others. If it has more work, even shares would take the arithmetic mean
+ * of the times. If its core is slower, they would take the harmonic mean. If it gets only half of its core,
+ * CPU time shows this, so the forecast is a single value. */
 static void test_forecasts(void **state) {
     const shape s = {4, 800, 3, 0.0, first_slow};
     kl_watch_rank ranks[RANKS_MOST];
@@ -274,8 +275,9 @@ static void add_iteration(maker *m, bool branch) {
         add_call(m, branch && c > 4 ? 61 : c, 0.001, 0);
 }
 
-/* The number of iterations must be right although the program does much else after some of them, and makes
- * other calls in some. It also calls MPI from one of their places while it sets up. */
+/* The number of iterations must be right in spite of three disturbances. While the program sets up, it calls
+ * MPI from a place that iterations also use. Some iterations have other calls than usual. After some
+ * iterations, the program makes many further calls. */
 static void test_counting(void **state) {
     maker m = maker_new(0, 1);
     (void)state;

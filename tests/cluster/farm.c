@@ -25,10 +25,12 @@ typedef struct settings {
     double done_s;                 /* CPU seconds of the master for each result */
     double poison;                 /* number of the task that kills its worker; negative: no task does */
     double tell;                   /* after each `tell` results, the number of results so far is printed */
-    const char *marks; /* folder in which a worker makes a file, named like its host, when it gets a task */
-    const char *hold;  /* folder `hold`: while it has a file named like a host, workers on that host do not
-                        * finish  tasks */
-    double hold_from;  /* number of the first task to which `hold` applies */
+    /* folder in which a worker makes a file with the name of its host when it gets a task */
+    const char *marks;
+    /* folder `hold`: while the folder has a file with the name of a host, workers on that host do not finish
+     * tasks */
+    const char *hold;
+    double hold_from; /* number of the first task to which `hold` applies */
 } settings;
 
 static const settings DEFAULTS = {.tasks = 1000, .runs = 1, .task_s = 1e-3, .result_bytes = 8, .poison = -1};

@@ -25,7 +25,7 @@
 enum {
     MOST_WORKERS = 4,
     TASKS = 400,
-    TELL = 4, /* the master prints how many results have arrived, each time after this many */
+    TELL = 4, /* after each TELL results, the master prints how many have arrived */
     SHARED_BYTES = 2 << 20,
     HANG_S = 90,       /* seconds after which a run counts as hanging */
     WORKERS_END_S = 30 /* seconds that workers get to end after the end of their master */
@@ -43,11 +43,11 @@ typedef struct victim {
     bool is_one, was_struck;
     fault fault;
     moment moment;
-    double at;        /* when the fault happens. JOINING: after these seconds; SHARED: after these bytes;
-                       * MIDDLE and END: after this number of results */
-    double lasts_s;   /* seconds from the fault until the worker is continued or its link is mended */
-    double restore_s; /* time at which the worker is continued or its link is mended; 0: never, or this is
-                       * done */
+    double at;      /* when the fault happens. JOINING: after these seconds; SHARED: after these bytes;
+                     * MIDDLE and END: after this number of results */
+    double lasts_s; /* seconds from the fault until the worker is continued or its link is mended */
+    /* time at which the worker is continued or its link is mended; 0: never, or already done */
+    double restore_s;
 } victim;
 
 typedef struct process {

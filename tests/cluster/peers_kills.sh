@@ -38,7 +38,7 @@ run() { # SEED
     master=$!
     until_so grep -q -- "--join" "$BOX/master.err"
     for host in "${hosts[@]}"; do
-        (on "$host" cluster-farm "${words[@]}" --join $endpoint --organise peers || :) >/dev/null 2>&1 & # the shell says nothing about its death
+        (on "$host" cluster-farm "${words[@]}" --join $endpoint --organise peers || :) >/dev/null 2>&1 & # a subshell, so that the shell prints no message when the worker is killed
         workers[$host]=$!
     done
     choose "$1" >"$BOX/kills"

@@ -26,7 +26,7 @@ if [ "$kind" = static ]; then
 else
     "$CMAKE" --install "$build" --prefix "$work/first" >/dev/null
 fi
-prefix="$work/a prefix" # moved, and with a space: no installed file may contain the old path
+prefix="$work/a prefix" # the new path has a space; no installed file may contain the old path
 mv "$work/first" "$prefix"
 ! grep -rlF "$source" "$prefix/include" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig "$prefix"/lib*/*/cmake 2>/dev/null ||
     fail "these installed files contain the path of the source tree"
