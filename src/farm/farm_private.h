@@ -18,8 +18,9 @@ typedef struct local_worker { /* a worker process that the master started itself
     bool ended;
     double started_s;
     double kill_at_s; /* time at which to kill the process if it still lives; 0: never */
-    bool lost;      /* true: the master was told that the process has ended, and counts the worker as lost */
-    bool renewed;   /* true: the master or the worker wants the process to end, so its end is no failure */
+    bool lost; /* true: the master was told that the process has ended, and counts the worker as lost */
+    /* true: the master or the worker wants the process to end, so the end of the process is no failure */
+    bool renewed;
     bool replacing; /* true: the process was started to replace a lost worker, and is not connected yet */
     char how[80];   /* text that says how the worker's process ended */
 } local_worker;
@@ -27,8 +28,8 @@ typedef struct local_worker { /* a worker process that the master started itself
 /* A request of another process to release workers, or to record a decision. It exists while the control
  * thread waits for the answer. */
 typedef struct outside_request {
-    const kl_control_drain *drain; /* the workers to release; NULL: the request is a different one */
-    const kl_decision *note;       /* the decision to record; NULL: the request is a different one */
+    const kl_control_drain *drain; /* the workers to release; NULL: the request is not to release workers */
+    const kl_decision *note;       /* the decision to record; NULL: the request is not to record a decision */
     char *answer;
     kilter_status status;
     kilter_error *error;
@@ -41,15 +42,15 @@ typedef struct grain_request {
     kilter_status status;
 } grain_request;
 
-/* the tasks of a run whose results an earlier master of the same record has stored */
+/* a run as an earlier master of the same record has stored it: tasks with results, and additions of tasks */
 typedef struct kl_known {
     uint64_t tasks; /* number of tasks of the run so far */
     uint64_t call;  /* number of the run among the program's runs; used with --resume */
     bool reduces;   /* true: the run combines its results */
     kl_stored *rows;
     kl_span *spans; /* spans of tasks whose results are stored */
-    /* count: number of spans; first: number of spans of tasks with which the run begins, without tasks added
-     * later */
+    /* count: number of spans; first: number of those spans whose tasks were in the run from its beginning,
+     * and were not added later */
     size_t count, first;
     uint64_t room;
     uint8_t *taken;               /* a bit for each task whose result was taken */
@@ -89,6 +90,7 @@ typedef struct kl_usage {
     clockid_t cpu;           /* CPU clock of the thread that called kilter_farm_run() */
     clockid_t helper_cpu[8]; /* CPU clocks of the farm's threads; only the service thread uses them */
     uint32_t helpers;
+    uint32_t searches; /* how often the farm has searched for its threads */
 } kl_usage;
 
 /* The farm as `kilter tune` and `kilter drain` see it; outside.c */
@@ -106,7 +108,7 @@ typedef struct kl_outside {
 /* The caller's requests for coming runs; grain.c */
 typedef struct kl_plans {
     grain_request *asked; /* the caller's request for a number of tasks, until it is answered */
-    /* the chosen number of tasks, until the next run begins; tasks = 0: none was requested */
+    /* the chosen number of tasks, until the next run begins; decision.count = 0: no number was requested */
     kl_grain_plan grain;
     /* the program's own forecast for the next runs, until it is recorded; runs = 0: there is none */
     kl_expectation expected;
@@ -132,7 +134,7 @@ typedef struct kl_storing {
     size_t bytes;
     uint64_t tasks;
     bool held;            /* true: the master deals no chunk, because too many results wait to be stored */
-    uint64_t calls;       /* number of calls of kilter_farm_run() so far; used with --resume */
+    uint64_t calls;       /* with --resume: number of calls of kilter_farm_run() so far; otherwise 0 */
     uint64_t shared_hash; /* hash of the shared data that the farm has now */
 } kl_storing;
 
@@ -142,8 +144,8 @@ typedef struct kl_growth {
     bool grown;          /* true: no more tasks will be added */
     kl_additions to_add; /* additions of tasks that the master has not taken yet */
     kl_addition *added;  /* additions of tasks that the master has taken, in no fixed order */
-    /* error of a run to which other tasks were added than to the stored run; only the caller's thread uses
-     * this */
+    /* error if the program adds other tasks than an earlier master has stored for this run; only the caller's
+     * thread uses this */
     kilter_error wrong;
 } kl_growth;
 
@@ -165,7 +167,7 @@ typedef struct kl_screen { /* progress.c */
 typedef struct kl_asked_run {
     const kilter_run *request;
     double spent_s; /* seconds that the caller spent between the last run and this request */
-    /* value of the busy clock of the caller's thread when it noticed the end of a run */
+    /* value of kl_busy_s() when the caller's thread noticed the end of the run */
     double ended_s;
     bool gathered;            /* true: the workers for which the first run waits are connected */
     bool over;                /* true: the master has all results, or will get no more */
@@ -229,8 +231,9 @@ kilter_status kl_farm_zmq_options(const kl_settings *settings, const char *endpo
 
 typedef struct kl_attendant kl_attendant;
 
-/* Start the attending thread, from the thread that serves the master. Until the attending thread is stopped,
- * only these two threads may use the worker; hears_sigterm: true if SIGTERM makes the worker leave. */
+/* Start the attending thread. Call this in the thread that serves the master. Until the attending thread is
+ * stopped, only these two threads may use the worker. hears_sigterm: true if SIGTERM makes the worker
+ * leave. */
 kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
                                  kilter_error *error);
 void kl_attendant_stop(kl_attendant *attendant); /* Stop the attending thread. NULL: do nothing. */
@@ -287,8 +290,8 @@ void kl_farm_set_on(kilter_farm *farm, bool on); /* Allow runs to be cancelled f
  */
 void kl_farm_open_interrupt(kilter_farm *farm);
 void kl_farm_close_interrupt(kilter_farm *farm);
-/* Write to `text` the end of the error message for a run that a signal cancelled. It says how to keep the
- * results, or how to continue. Another run gets "". */
+/* The error message of a run that a signal cancelled ends with advice how to keep the results or how to
+ * continue. Write this advice to `text`. If no signal cancelled a run, write "". */
 void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
 
 /* --- resume.c: results that are kept when the master dies --- */
@@ -307,7 +310,8 @@ void kl_known_free(kl_known *known);
  * this with the lock held. */
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
 void kl_farm_note_over(
-    kilter_farm *farm); /* Note that the master's part of a run is over. Call this with the lock held. */
+    /* Note that the master has all results of the run, or will get no more. Call this with the lock held. */
+    kilter_farm *farm);
 /* Return whether the master must not deal chunks now, because too many results wait to be stored. Call this
  * with the lock held. */
 bool kl_storing_holds(kl_storing *storing);
@@ -326,7 +330,7 @@ kilter_status kl_farm_start_record(kilter_farm *farm, kilter_error *error);
 
 /* --- grow.c: tasks that are added to a run --- */
 
-/* Check whether tasks can still be added to the run, after the caller's thread has taken results. */
+/* The caller's thread has taken results. Check whether it can still add tasks to the run. */
 void kl_farm_note_growth(kilter_farm *farm, bool all_taken);
 /* Return the added tasks that the master has not taken yet. *last: true if no more will be added. Call this
  * with the lock held, after the run has begun. */
@@ -348,8 +352,8 @@ void kl_farm_show_progress(kilter_farm *farm, bool running);
 /* Start the service thread, if the transport allows one. */
 kilter_status kl_farm_start_service(kilter_farm *farm, kilter_error *error);
 void kl_farm_end_service(kilter_farm *farm);
-/* Handle one event and the requests of other threads. run_is_on: true if the progress line may also end the
- * wait. */
+/* Handle one event and the requests of other threads. run_is_on: true if the wait for the event also ends
+ * when the progress line is due. */
 void kl_farm_turn(kilter_farm *farm, bool run_is_on);
 
 /* --- the public functions with the structs of this version of Kilter; sized.c calls them --- */

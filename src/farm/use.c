@@ -2,8 +2,9 @@
  */
 #include "farm/farm_private.h"
 
-/* the farm searches for its threads in its first runs, this many; later, no new thread starts */
-static const uint64_t RUNS_LOOKED_FOR_THREADS = 3;
+/* the farm searches for its threads this number of times, about twice in a run; later, no new thread starts
+ */
+static const uint32_t MOST_SEARCHES = 6;
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
@@ -12,19 +13,19 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     pthread_mutex_lock(&f->lock);
     bool in_use = f->usage.in_use;
     *callbacks_s = in_use ? kl_cpu_s(f->usage.cpu) : 0;
-    uint64_t calls = f->storing.calls;
     pthread_mutex_unlock(&f->lock);
-    if (calls <= RUNS_LOOKED_FOR_THREADS) {
+    kl_usage *u = &f->usage;
+    if (u->searches < MOST_SEARCHES) {
+        u->searches++;
         /* find the threads that belong to the farm by their names, because the program may have other
          * threads */
-        kl_usage *u = &f->usage;
         enum { MOST = sizeof u->helper_cpu / sizeof *u->helper_cpu };
         u->helpers = kl_threads_named("ZMQbg/", u->helper_cpu, MOST);
         u->helpers += kl_threads_named(KL_TRACE_THREAD, u->helper_cpu + u->helpers, MOST - u->helpers);
     }
     *farm_s = kl_cpu_s(kl_thread_cpu());
-    for (uint32_t i = 0; i < f->usage.helpers; i++)
-        *farm_s += kl_cpu_s(f->usage.helper_cpu[i]);
+    for (uint32_t i = 0; i < u->helpers; i++)
+        *farm_s += kl_cpu_s(u->helper_cpu[i]);
     return in_use;
 }
 
