@@ -65,7 +65,7 @@ run() { # run NAME OPTION… -- ARGUMENT…: start a kept run of the solver in t
     mkdir -p "$place/$name"
     cd "$place/$name"
     env --default-signal=INT "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep \
-        "${options[@]}" -- "$solver" '{ranks}' '{hosts}' "$@" >>kept.out 2>>kept.err & # shells ignore INT there
+        "${options[@]}" -- "$solver" '{ranks}' '{hosts}' "$@" >>kept.out 2>>kept.err & # shells start background commands with SIGINT ignored
     pid=$!
     children="$children $pid"
 }
@@ -100,7 +100,7 @@ expect 2 "no keeper works on 'keep'" "$kilter" move keep
 "$kilter" report keep/keep.kilter >report || fail "kilter report cannot read the record of the run"
 grep -q "^Run keep_test_solver took .* and did 30 sweeps: done\." report || fail "the report does not say that the run is done: $(cat report)"
 
-cd "$place" # an empty variable names no path: the checkpoints are in the keep folder
+cd "$place" # if KILTER_CHECKPOINT is empty, the checkpoints are in the keep folder
 KILTER_CHECKPOINT='' run empty -n 2 --stay -- 20
 ends 0
 [ -s keep/checkpoint ] || fail "the checkpoints are not in the keep folder: $(ls keep)"
@@ -124,7 +124,7 @@ echo 7 >die.12
 : >die.always
 run bug -n 2 --stay -- 40
 ends 7
-[ "$(attempts)" = 4 ] || fail "a program that always fails has $(attempts) attempts" # the first one saved something
+[ "$(attempts)" = 4 ] || fail "a program that always fails has $(attempts) attempts" # only the first attempt saved something
 on b:2 || fail "the last attempt was not on other hosts"
 says "given up: .*3 attempts in a row saved nothing after sweep 10" || fail "the message about giving up is missing: $(cat kept.err)"
 rm die.12 # the same command tries again
@@ -164,7 +164,6 @@ run frozen -n 2 --hang 1 --stay -- 400
 until_so swept 12
 kill -STOP "$(solver_pid)"
 until_so says "attempt 2: .*after sweep"
-: >hang.$((10000)) # this script prints nothing, like a host that cannot be reached
 kill -TERM $pid
 ends 143
 
@@ -188,7 +187,7 @@ cd orphans
 gone "$(cat once)" || fail "a rank of the first attempt is alive after the second attempt began"
 grep -qx "result 200" kept.out || fail "the result of the program was not printed"
 
-# --- the keep folder cannot be written, as if the disk were full: folders with the files' names take their places
+# --- the keep folder cannot be written, as if the disk were full: the test makes folders with the names of the files
 cd "$place"
 mkdir full && : >full/mute
 run full -n 2 --hang 1 --stay -- 200
@@ -197,7 +196,7 @@ ends 0
 [ "$(attempts)" = 1 ] || fail "a program that cannot report was ended: $(cat kept.err)"
 [ "$(grep -c "the program cannot report" kept.err)" = 1 ] || fail "one message about the full disk was expected: $(cat kept.err)"
 
-cd "$place" # the end of a program that is done is not lost
+cd "$place" # the exit code of a program that is done is not lost
 run full_end -n 2 --stay -- 20
 until_so swept 1
 mkdir keep/ended
@@ -218,7 +217,7 @@ rmdir keep/request
 ends 143
 says "saved after sweep [0-9]* and stopped" || fail "the program did not save: $(cat kept.err)"
 
-cd "$place" # a later attempt waits for room
+cd "$place" # an attempt that cannot be started, because there is no room, is tried again
 mkdir full_start && echo 3 >full_start/die.12
 run full_start -n 2 --stay -- 100000
 until_so swept 10
@@ -257,7 +256,7 @@ until_so on a:2,d:2
 until_so says "attempt 3"
 expect 2 "another keeper works on" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- true
-until_so grep -q '"attempt":3,' keep/progress # a program that has not reported is ended at once
+until_so grep -q '"attempt":3,' keep/progress # wait for a report: a program that has not reported would be ended at once, without saving
 [ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "kilter drain --all prints a wrong answer"
 ends 75
 says "saved after sweep [0-9]* and stopped; run the same command to continue" || fail "the message about the stop is missing: $(cat kept.err)"
@@ -308,7 +307,7 @@ until_so says "which is still running"
 "$kilter" drain keep --host a >/dev/null
 until_so says "attempt 2"
 until_so swept $((reached + 10))
-kill -9 $pid # and the program dies while no keeper looks
+kill -9 $pid # the keeper; then the program dies, too, while there is no keeper
 until_so gone $pid
 kill -9 "$(solver_pid)"
 until_so test -s keep/ended
@@ -316,7 +315,7 @@ run killed -n 2 --stay -- 100000
 until_so says "attempt 3"
 until_so grep -q '"attempt":3,' keep/progress # until then, keep/running may have the number of an earlier guard
 guard=$(cat keep/running)
-kill -9 $pid # and now its guard, too
+kill -9 $pid # the keeper; then the program's guard is killed, too
 until_so gone $pid
 kill -9 "$guard"
 until_so gone "$(solver_pid)"

@@ -31,7 +31,8 @@ typedef struct kl_peer_part { /* a worker's part in a run that the workers organ
 typedef struct member {
     kl_peer peer;
     stage stage;
-    uint32_t worker; /* index of the worker in the arrays of the load balance, called its place */
+    /* index of the worker in the arrays of the load balance; this index is called the worker's place */
+    uint32_t worker;
     uint32_t number; /* number of the worker, which no other worker ever gets */
     /* true: the worker has an index in the load balance (place), from stage STARTING until it is removed */
     bool has_place;
@@ -43,7 +44,7 @@ typedef struct member {
     char *host, *binding;
     uint64_t pid;          /* number of the worker's process */
     uint64_t shared;       /* generation of the shared data that the worker has; 0: it has none */
-    const char *sent_home; /* if LEAVING: why */
+    const char *sent_home; /* in stage LEAVING: the reason why the worker leaves */
     double joined_s;       /* time at which the member joined */
     double asked_s;        /* time at which the worker last requested tasks */
     double heard_s;        /* time of the worker's last message */
@@ -62,8 +63,8 @@ typedef struct member {
     kl_peer_part part;
 } member;
 
-/* A twin: a pair of chunks at two workers that both have the tasks [lo, hi). These are the last tasks of the
- * first chunk. The second chunk is the copy, and has only these tasks. A copy may be copied again. */
+/* A twin is a pair of chunks at two workers. Both chunks have the tasks [lo, hi), which are the last tasks of
+ * the first chunk. The second chunk is the copy. It has only these tasks, and may be copied again. */
 typedef struct kl_twin {
     uint64_t lo, hi, chunk[2];
     uint32_t worker[2]; /* the workers that have these two chunks */
@@ -77,7 +78,7 @@ typedef struct kl_twins {
     uint64_t count, room;
     /* hash table that finds the first twin of a chunk; bucket_count is a power of 2 */
     uint64_t *buckets, bucket_count;
-    /* true: a second worker got some tasks in this run, so they may be executed more than once */
+    /* true: some tasks of this run were copied to a second worker, so they may be executed more than once */
     bool any;
 } kl_twins;
 
@@ -125,7 +126,8 @@ typedef struct kl_shared_data { /* deal.c */
     kl_buffer message;          /* the message SHARED with the present shared data */
     uint64_t generation;
     uint64_t bytes; /* number of bytes of the shared data */
-    size_t sent;    /* bytes that each worker gets in this run to have the shared data */
+    /* bytes of shared data that this run sends to each worker; 0: the run brings no new shared data */
+    size_t sent;
 } kl_shared_data;
 
 /* The current run, or the last run if none is in progress; runs.c */
@@ -154,7 +156,8 @@ typedef struct kl_suspects { /* undone.c */
 
 typedef struct kl_feeding { /* feed.c */
     bool all;               /* true: try to deal to every worker that waits for tasks */
-    /* time of the next check of late workers, and of workers that the policy made wait; 0: there are none */
+    /* time of the next check of late workers, and of workers that the policy made wait; 0: no check is
+     * planned */
     double look_again_s;
     double empty_s; /* time at which the last task was dealt; 0: there are tasks that are not dealt yet */
 } kl_feeding;
@@ -185,14 +188,14 @@ typedef struct kl_staff {
 
 /* Data for choosing the number of tasks of coming runs; planning.c */
 typedef struct kl_planning {
-    /* seconds that the program computes alone, as a linear function of the last run's number of tasks
-     * [t_M(T)] */
+    /* seconds for which the program computes alone after a run, as a linear function of that run's number of
+     * tasks [t_M(T)] */
     kl_line alone;
     double master_s;    /* seconds that the program has computed since the last run [l_m] */
     double lost_s;      /* seconds of a run that the fork-join model does not explain */
     uint64_t lost_runs; /* number of the run after which the value of lost_s was found */
-    /* the choice of the next run's number of tasks that the program was given; decision.count = 0: none was
-     * given */
+    /* the number of tasks that the farm has proposed to the program for its next run; decision.count = 0: the
+     * farm has proposed none */
     kl_grain_plan grain;
     kl_expectation expected; /* the program's own forecast for its coming runs; runs = 0: there is none */
 } kl_planning;
@@ -232,12 +235,13 @@ typedef struct kl_organising {
     /* measurements of the last run that the master organised; tasks = 0: there was no such run */
     kl_iteration by_master;
     uint64_t master_runs; /* number of runs that the master organised */
-    /* mean seconds of a run per task, over runs of the master and over runs of peers; 0: there was none. The
-     * mean over runs of peers is for peers_count workers. */
+    /* seconds of a run divided by its number of tasks. by_master_task_s: mean over runs that the master
+     * organised; by_peers_task_s: mean over runs that peers_count peers organised; 0: there was no such
+     * run */
     double by_master_task_s, by_peers_task_s;
     uint32_t peers_count;
-    /* n·T² for one task: T is the time with a master and the best number n of workers, by the last choice;
-     * 0: none */
+    /* index n·T² of the best number n of workers with a master, as last chosen. T is the time of a run
+     * divided by its number of tasks. 0: the number is not chosen yet */
     double best_index;
     double lost_s; /* seconds that runs of the master have lost since the last run that peers organised */
 } kl_organising;
@@ -301,17 +305,20 @@ void kl_master_record_use(kl_master *master);
 
 /* --- twins.c: tasks that several workers have --- */
 
-/* Recall those of the tasks [from, chunk->hi) that the member has not begun. The member returns them. */
+/* Recall the tasks [from, chunk->hi) from the member. The member returns the tasks among them that it has not
+ * begun. */
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
-/* Return whether a second worker has a copy of some tasks of this chunk. */
-bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk);
+/* Return whether this chunk is a copy of tasks of another chunk. */
+bool kl_twins_is_copy(const kl_twins *twins, uint64_t chunk);
 /* Prepare a copy of `tasks` for the worker with the index `to` in the load balance. The tasks must be the
- * last tasks of `chunk` that only one worker has. kl_twins_add() later sets the number of the new chunk. */
+ * last ones among those tasks of `chunk` that only one worker has. The function kl_twins_add() later sets the
+ * number of the new chunk. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
-/* Return where the tasks of the chunk end that may be copied; they begin at chunk->at. Such tasks have no
- * later copy, and the limit on copies allows another one. */
+/* The tasks of the chunk that may be copied begin at chunk->at. Return where they end; chunk->at: no task may
+ * be copied. A task may be copied if it was not copied from this chunk before, and if the limit allows one
+ * more copy. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
 /* Return the first part of `span` that another worker has, too, because these tasks of the chunk were
  * copied. Empty: there is none. */
@@ -342,8 +349,8 @@ kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64
 kilter_status kl_master_take_all_back(kl_master *master, member *one, bool is_lost, kilter_error *error);
 /* End all chunks at the end of the run. Their results no longer count. */
 void kl_master_end_chunks(kl_master *master);
-/* Return whether the worker has a task that may have killed another worker (a suspect). Such a worker gets
- * no other task, so that the cause is known if the worker is lost. */
+/* Return whether the worker has a task that may have killed another worker (a suspect). A worker with a
+ * suspect gets no other task. If the worker is lost, the suspect counts as the cause. */
 bool kl_master_has_suspect(const kl_master *master, const member *one);
 /* Mark these tasks as suspects: each may have killed the worker `last`, which had them. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
@@ -378,23 +385,24 @@ kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, d
 /* When no task is left to deal, recall tasks from late workers or copy them. */
 kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 
-/* Deal a copy of `tasks` to the worker `to`. The tasks must be the last tasks of `chunk` that only one
- * worker has. */
+/* Deal a copy of `tasks` to the worker `to`. The tasks must be the last ones among those tasks of `chunk`
+ * that only one worker has. */
 kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, kl_span tasks, member *to,
                              double finish_s, kilter_error *error);
 
 /* --- feed.c: which workers are dealt work now --- */
 
-/* Deal to the member `asking`, which has just requested tasks; NULL: no member has */
+/* Deal tasks to workers that wait for them. `asking` is the member that has just requested tasks; NULL: no
+ * member has just done so. */
 kilter_status kl_master_feed(kl_master *master, member *asking, kilter_error *error);
 
 /* --- seats.c: which workers are active --- */
 
-/* Make the fastest workers active, as many as staff.seats says, and let the others rest. */
+/* Make the staff.seats fastest workers active (0: all workers), and let the others rest. */
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);
 /* Let a worker that has just joined rest, because enough workers are active. */
 void kl_master_rest(kl_master *master, member *one);
-/* Wake resting workers instead of active workers that are lost or leave. */
+/* Wake resting workers to replace active workers that are lost or leave. */
 kilter_status kl_master_wake_for_lost(kl_master *master, kilter_error *error);
 
 /* --- drain.c: releasing workers --- */
@@ -426,11 +434,11 @@ void kl_run_peers_free(kl_run_peers *peers);
 /* Send away the members that have not sent their greeting in time. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
 /* Deal again the unfinished tasks of a member that is gone; is_lost: true if the member did not leave by
- * itself, so one of its tasks may be the cause. */
+ * itself, so one of its tasks may have killed it. */
 kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
                              kilter_error *error);
 kilter_status kl_master_lose_connection(kl_master *master, member *one, kilter_error *error);
-/* Send the member away and tell it the reason: it violates the protocol or cannot work. */
+/* Disconnect a member that violates the protocol or cannot work, and tell the member the reason. */
 kilter_status kl_master_expel(kl_master *master, member *one, const char *why, kilter_error *error);
 kilter_status kl_master_on_hello(kl_master *master, member *one, const kl_message *message,
                                  kilter_error *error);
@@ -472,7 +480,7 @@ void kl_master_record_expectation(kl_master *master);
 
 /* Before a run begins, apply the settings that wait for it, or choose the number of workers. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
-/* Record a decision on the number of workers, whose text is state.decision. grounds: as in
+/* Record a decision on the number of workers. The decision's text is state.decision. grounds: as in
  * kl_master_record_decision(). */
 void kl_master_record_look(kl_master *master, uint32_t workers, kl_buffer *grounds);
 /* Return the measurements of the last run that ended, as input of the model. */

@@ -1,6 +1,6 @@
 /* Late workers at the end of a run, when no task is left to deal and another worker waits. The file
- * `decide/rescue.c` decides what to do about them. This file provides the data for the decision, and carries
- * it out. */
+ * `decide/rescue.c` decides what to do about late workers. This file collects the data for such a decision,
+ * and carries the decision out. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
 }
 
 static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
-    return !chunk->stale && !chunk->begun && !kl_twins_has_copy(&m->twins, chunk->id) &&
+    return !chunk->stale && !chunk->begun && !kl_twins_is_copy(&m->twins, chunk->id) &&
            !(chunk->recalled_s > 0) && !is_suspect(m, chunk) &&
            kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
 }
@@ -112,7 +112,7 @@ static bool waits(const void *self, uint32_t worker) {
     return is_waiting(self, kl_master_member(self, worker));
 }
 
-/* Tell the decision that no worker is free for a copy. It is used if tasks may not be copied. */
+/* Say that no worker is free for a copy. This function replaces waits() if tasks may not be copied. */
 static bool never_waits(const void *self, uint32_t worker) {
     (void)self;
     (void)worker;

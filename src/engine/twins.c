@@ -10,8 +10,8 @@ static const uint64_t NONE = UINT64_MAX;
 
 /* --- lists of pairs of chunks with the same tasks (twins) --- */
 
-/* Each twin is in two lists: that of its first chunk and that of its second chunk. A link in a list is a
- * number that names a twin and which of its two chunks the list belongs to. */
+/* Each twin is in two lists: the list of its first chunk and the list of its second chunk. A link in such a
+ * list is a number. It says which twin comes next, and to which of the twin's two chunks the list belongs. */
 
 static kl_twin *twin_at(const kl_twins *t, uint64_t link) {
     return &t->list[link / SIDES];
@@ -145,7 +145,7 @@ static const kl_twin *twin_of_copy(const kl_twins *t, uint64_t chunk) {
     return link != NONE ? twin_at(t, link) : NULL;
 }
 
-bool kl_twins_has_copy(const kl_twins *t, uint64_t chunk) {
+bool kl_twins_is_copy(const kl_twins *t, uint64_t chunk) {
     return twin_of_copy(t, chunk) != NULL;
 }
 
@@ -172,8 +172,8 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* Recall the pair's tasks from the worker of one of its two chunks (`side`), because all of these tasks are
- * done. Do nothing if this worker has done them, too. */
+/* The tasks of this pair of chunks are all done. Recall them from the worker of one of the two chunks
+ * (`side`). Do nothing if this worker has done them, too. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -182,8 +182,8 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* Return a link of the chunk to a pair of chunks (twin) that has some of these tasks, if the pair's tasks
- * are all done. NONE: there is none. */
+/* Find a pair of chunks (twin) that this chunk belongs to, that has some of these tasks, and whose tasks are
+ * all done. Return the chunk's link to this pair. NONE: there is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
         const kl_twin *t = twin_at(&m->twins, link);
@@ -242,8 +242,8 @@ static bool add_part(kl_twins *t, kl_twin twin, uint64_t lo, uint64_t hi) {
     return lo >= hi || add_twin(t, &twin);
 }
 
-/* Let copies of `span` count as copies of the original chunk. They were made from a copy whose worker gives
- * up these tasks. */
+/* A worker gives up the tasks in `span` of its copy. Let copies that were made from this copy count as copies
+ * of the original chunk. */
 static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, kl_span span) {
     kl_span passed =
         common(common(span, (kl_span){copy->lo, copy->hi}), (kl_span){original->lo, original->hi});
@@ -253,8 +253,8 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* Let the copies of chunk `id` count as copies of the chunks from which `id` was copied. The worker of `id`
- * gives up these tasks. */
+/* The worker of chunk `id` gives up the tasks in `span`. Let copies of them that were made from `id` count as
+ * copies of the chunks from which `id` was copied. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
@@ -270,7 +270,8 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Return whether the worker of one of the pair's two chunks (`side`) still has to do a task in the span. */
+/* A pair has two chunks. Return whether the worker of one of them (`side`) still has to do a task in the
+ * span. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;
@@ -280,7 +281,8 @@ static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span spa
     return held.lo < held.hi;
 }
 
-/* Return a link of the chunk to a pair of chunks (twin) that has some of these tasks. NONE: there is none. */
+/* Find a pair of chunks (twin) that this chunk belongs to and that has some of these tasks. Return the
+ * chunk's link to this pair. NONE: there is none. */
 static uint64_t link_to_part(const kl_twins *t, uint64_t chunk, kl_span span) {
     for (uint64_t link = first_link(t, chunk); link != NONE; link = next_link(t, link))
         if (twin_at(t, link)->lo < span.hi && twin_at(t, link)->hi > span.lo)

@@ -20,10 +20,8 @@ typedef struct kl_kept { /* values that the program declared by kilter_loop_keep
 /* --- words: schedule_mpi.c --- */
 
 typedef struct kl_word { /* A word: a message from rank 0 to all ranks about checkpoints. */
-    uint64_t sends,
-        /* sends, due: rank 0 sends the next word before sweep `sends`, and all ranks receive it before
-         * sweep `due` */
-        due;
+    /* rank 0 sends the next word before sweep `sends`, and all ranks receive it before sweep `due` */
+    uint64_t sends, due;
     /* save_at: number of the sweep before which all ranks save; stops: 1: the ranks stop the loop after
      * saving, 0: they continue */
     uint64_t save_at, stops;
@@ -31,19 +29,18 @@ typedef struct kl_word { /* A word: a message from rank 0 to all ranks about che
 static const uint64_t KL_NO_SWEEP = UINT64_MAX;
 
 typedef struct kl_schedule {
-    kl_word word;  /* the last word that was received; on rank 0, the word that is being sent */
-    kl_word now;   /* the word (message about checkpoints) that applies at present */
-    bool on_way;   /* true: a word (message) was sent and does not apply yet */
-    bool by_sweep; /* true: a word (message) applies one sweep after it was sent */
+    kl_word word; /* the last word that was received; on rank 0, the word that is being sent */
+    kl_word now;  /* the word (message about checkpoints) that applies at present */
+    bool on_way;  /* true: a word (message) was sent and does not apply yet */
     kl_requests requests;
 } kl_schedule;
 
 /* Begin the schedule. The first word is due before sweep `first`. */
 void kl_schedule_init(kl_schedule *schedule, uint64_t first);
-/* Send the word that rank 0 has set in schedule->word. Each rank calls this before the sweep in which the
- * word is sent. */
+/* Begin to send the word that rank 0 has set in schedule->word. Each rank calls this once, before sweep
+ * schedule->now.sends. */
 kilter_status kl_schedule_send(kl_group *group, kl_schedule *schedule, kilter_error *error);
-/* Receive the word that was sent. From now on it applies. */
+/* Wait for the word that was sent, and copy it to schedule->now. */
 kilter_status kl_schedule_take(kl_group *group, kl_schedule *schedule, kilter_error *error);
 
 /* --- save_mpi.c: one checkpoint that is being written --- */
@@ -97,8 +94,8 @@ struct kl_saving {
 typedef struct kl_saver {
     /* folder of the checkpoints; this field and `every` are the same on all ranks */
     kl_ckpt_folder folder;
-    const kl_ckpt_library *library; /* rank 0 */
-    uint64_t every;
+    const kl_ckpt_library *library; /* only used on rank 0 */
+    uint64_t every;                 /* ranks save only before sweeps whose number is a multiple of this */
     double fixed_s;       /* on rank 0: seconds between checkpoints, as the user wants; 0: Kilter chooses */
     unsigned generations; /* on rank 0: number of checkpoints to keep */
     uint64_t newest; /* on rank 0: number of the newest generation (checkpoint file) that this loop knows */
@@ -106,7 +103,7 @@ typedef struct kl_saver {
     /* true: the loop saves in order to stop; the keeper gets its answer when all ranks know this */
     bool stopping;
     bool stopped; /* true: the loop was saved and stopped on request */
-    /* number of sweeps, failures and seconds of the program before this process */
+    /* totals of the program's earlier processes: number of sweeps, number of failures, seconds */
     uint64_t sweeps_before, failures;
     double before_s;
     double load_s;
@@ -132,8 +129,8 @@ typedef struct kl_saver {
 
 /* --- schedule_mpi.c and save_mpi.c: functions for the structs in this file --- */
 struct kilter_loop;
-/* Get the memory that a checkpoint needs besides the copy of the rows. So later checkpoints do not fail for
- * lack of memory. Return false if memory ran out. */
+/* Get the memory that a checkpoint needs besides the copy of the rows. This is done early, so that later
+ * checkpoints do not fail for lack of memory. Return false if memory ran out. */
 bool kl_saving_prepare(struct kilter_loop *loop);
 /* Save the rows before a sweep. Collective. If the file cannot be written, this is not an error of the loop.
  * stops: the program stops after saving. */
