@@ -23,7 +23,7 @@ static double rows_below(walk *w, uint64_t bound) {
  * to the mean. */
 static double passing(walk *w, uint64_t before, uint64_t after) {
     double first = rows_below(w, before < after ? before : after);
-    /* continue with a copy, because the next bound may begin below the upper place */
+    /* continue with a copy of the walk, because the next bound may lie below the upper place */
     walk further = *w;
     return rows_below(&further, before < after ? after : before) - first;
 }

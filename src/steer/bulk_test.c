@@ -1,4 +1,5 @@
-/* Compare the number of rows that a move sends and receives with a count row by row. */
+/* Compare kl_busiest(), which computes the rows that the busiest rank sends and receives, with a count row by
+ * row. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +91,7 @@ static void equal_rows_count_as_rows(void **state) {
     }
 }
 
-/* Check that moving rows is expected to take two times as long if rows have become two times as large. */
+/* Check that the forecast for moving a row doubles when the bytes of a row double. */
 static void the_cost_of_moving_follows_the_bytes(void **state) {
     (void)state;
     kl_place here[] = {0, 30, ROWS}, after[] = {0, 20, ROWS};

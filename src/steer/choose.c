@@ -3,9 +3,9 @@
 
 #include "steer/parts.h"
 
-/* Other shares must save more than this number of seconds in a sweep. More measurements do not reduce the
- * error of speeds. One reason is that the time in the body includes reading the clock, and waiting for the
- * first row to come from memory. */
+/* Other shares must save more than this number of seconds in a sweep. Measured speeds have an error that more
+ * measurements do not reduce. One reason is that the time in the body includes reading the clock, and waiting
+ * for the first row to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 
 /* If speeds were not seen before, rows move only after the speeds have lasted for this number of seconds. A
@@ -13,7 +13,7 @@ static const double LEAST_GAIN_S = 3e-7;
 static const double LEAST_AGE_S = 0.15;
 
 /* A sweep's forecast is uncertain by this part of the time that is not spent on computing. If there are more
- * ranks than cores, ranks compute in turn, and most of a sweep is such time. */
+ * ranks than cores, ranks compute in turn, and each rank waits for most of a sweep. */
 static const double OTHER_PART = 0.1;
 
 /* Return by which part of its value the forecast of a sweep's time may be wrong. */
@@ -50,8 +50,8 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
     return false;
 }
 
-/* Return whether the present speeds have lasted long enough, if the reason for the move is a loss in the
- * past. */
+/* Return whether the move may be made now. If its reason is a loss in the past, the present speeds must have
+ * lasted long enough. */
 static bool is_old(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict != KL_MOVE_HINDSIGHT || p->lasted_s >= LEAST_AGE_S)
         return true;
@@ -120,8 +120,8 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     s->proposed = o->equal;
 }
 
-/* Choose shares for the mean of changing speeds, or give up such shares. Reports then come once per cycle of
- * the speeds and measure means, so the known states are forgotten. */
+/* Choose shares for the mean of changing speeds, or give up such shares. In both cases forget the known
+ * states of speeds. With such shares, a report covers a whole cycle of the speeds and measures their mean. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};

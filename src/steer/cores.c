@@ -1,18 +1,18 @@
-/* Keep the part of its core that each rank gets. Another process may use a core for a moment only, so a
- * report of less counts after it has been reported for some time. */
+/* Keep the part of its core that each rank gets. Another process may use a core for a moment only. So a
+ * report of a smaller part counts only after such reports have come for some time. */
 #include <math.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-/* a report that differs by no more than NOISE counts at once, because a part changes a little all the
- * time */
+/* a report that differs by no more than NOISE from the part in use counts at once; parts change a little all
+ * the time */
 static const double NOISE = 0.1;
 /* a report that the core is free counts at once; the core is free if the rank gets at least this part */
 static const double FREE_PART = 0.95;
-/* any other report counts after parts that differ were reported for this number of seconds */
+/* any other report counts only after such reports have come for this number of seconds */
 static const double LASTING_S = 0.3;
-/* if a part has changed by more than this since the trials began, another load has begun */
+/* if a part has changed by more than this since trials of shares began, another load has begun */
 static const double CHANGED = 0.2;
 
 void kl_cores_init(kl_cores *c, uint32_t ranks) {

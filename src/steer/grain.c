@@ -99,8 +99,8 @@ double kl_grain_elapsed_s(const kl_grain *g, uint64_t block) {
     return kl_pipeline_elapsed_s(&p, (double)blocks);
 }
 
-/* Compare all tried block sizes. Also compare, for each of them, the best size that kl_pipeline_block()
- * finds at the speed measured with it. */
+/* Compare two candidates for each tried block size. One is the tried size. The other is the size that
+ * kl_pipeline_block() returns for the speed measured with the tried size. */
 uint64_t kl_grain_block(const kl_grain *g) {
     uint64_t best = g->pipeline.elements;
     for (uint32_t k = 0; k < g->sizes; k++) {

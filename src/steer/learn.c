@@ -8,11 +8,10 @@
 enum { BINS_MOST = 4096 };
 /* weight of newly measured costs of iterations, in their mean with earlier ones */
 static const double TRUST = 0.5;
-enum {
-    SEEN_ROUNDS = 3
-}; /* number of rounds in whose reports a move may show, because reports are made within sweeps */
+/* a move may show in the reports of this number of rounds, because ranks report in the middle of sweeps */
+enum { SEEN_ROUNDS = 3 };
 static const double MOVE_H = 0.5; /* weight of earlier moves in the mean cost of a move */
-/* the first guess of the cost of a row has the weight of a move of this part of all rows */
+/* the first guess of the cost of a row counts as much as a measured move of this part of all rows */
 static const double GUESS_PART = 0.01;
 static const double LEAST_SIZE =
     0.25; /* a move shows the cost of a row only if its rows have at least this part of the mean size */
@@ -131,9 +130,9 @@ static double most_of(const double *values, uint32_t ranks) {
     return most;
 }
 
-/* Add the seconds since the last report to those of the move that shows in them. Return what the move cost
- * in this time. Reports are made within sweeps, so the time of a move and its rows may be in different
- * reports. */
+/* Add the reports of a round to the measured cost of the last move. Return what the move cost since the last
+ * round. Ranks report in the middle of sweeps, so one report may have the time of a move, and another one its
+ * rows. */
 static double add_step(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;
     double most_rows = 0, before_s = m->spent_s;

@@ -119,8 +119,8 @@ static bool moving(const kl_loads *l) {
     return false;
 }
 
-/* A visit is a time in one state of speeds. Forget all visits up to the last one to this state, because
- * another state takes its entry. */
+/* Forget the last visit to this state and all earlier visits, because another state takes the entry of this
+ * state. A visit is a time in one state of speeds. */
 static void forget(kl_loads *l, uint32_t state) {
     for (uint32_t i = l->visit_count; i-- > 0;)
         if (l->visits[i].state == state) {

@@ -60,11 +60,11 @@ void kl_loads_moved(kl_loads *loads); /* Forget which states were visited, becau
 /* Return the present speeds: the mean speeds of the state, or the measured speeds while they change to
  * another state. */
 const double *kl_loads_present(const kl_loads *loads);
-/* Return for how many seconds the present state of speeds usually lasts. If it has never ended, return the
- * mean of all states, if several have ended. 0: not known. */
+/* Return for how many seconds the present state of speeds usually lasts. If this state has never ended, but
+ * other states have ended several times, return their mean. Return 0 if that is not known either. */
 double kl_loads_lasts_s(const kl_loads *loads);
 double kl_loads_lasted_s(const kl_loads *loads, double now_s);
-/* Return the relative difference of speeds up to which the difference may be noise. */
+/* Return the relative error of the present speeds. Smaller differences may be noise. */
 double kl_loads_uncertain(const kl_loads *loads);
 
 #endif

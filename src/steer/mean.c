@@ -3,12 +3,13 @@
 
 /* after speeds have changed to a known state, rows move within this number of rounds */
 enum { RECALLS = 3 };
-static const double AVERAGED_PART =
-    0.98; /* use shares for the mean speeds if a sweep then takes less than this part of the time */
+/* use shares for the mean speeds if a sweep then takes less than this part of the time that it takes
+ * otherwise */
+static const double AVERAGED_PART = 0.98;
 static const double AHEAD_LOST = 2.0 / 3; /* shares for the mean speeds lose this part of what a rank gains by
                                              working ahead in its fast half; simulations gave 0.63 to 0.75 */
-/* no longer use shares for the mean speeds if sweeps take more than this multiple of the time with the
- * best shares */
+/* give up shares for the mean speeds if sweeps take more than this multiple of the time with the best shares
+ * for the latest speeds */
 static const double AVERAGED_MOST = 1.15;
 
 /* One of the two states between which the speeds alternate; such states are called halves. */
@@ -32,8 +33,8 @@ static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
     return (h[0].lasts_s + h[1].lasts_s) / done;
 }
 
-/* Return the seconds of a sweep with shares for the mean speeds. A rank works ahead in its fast half for its
- * slow half. At the beginning of a sweep no rank is ahead, so a part of the gain is lost. */
+/* Return the seconds of a sweep with shares for the mean speeds. While a rank is fast, it works ahead for the
+ * time in which it is slow. At the beginning of a sweep no rank is ahead, so a part of the gain is lost. */
 static double averaged_s(const kl_outlook *o, const half h[2], const kl_place *at, const double *mean) {
     double pace_s = kl_time_with(o, at, mean), ahead_s = 0;
     for (int i = 0; i < 2; i++)

@@ -8,9 +8,9 @@ typedef struct step { /* The time since the last round, called a step. */
     double spent_s;   /* seconds of took_s that were spent on moving */
 } step;
 
-/* Return the seconds saved since the last round, compared with other shares. Those would have done fewer
- * sweeps in this time, and each sweep more counts with the mean seconds of a sweep. The time of moving is
- * added, because it counts as cost elsewhere. */
+/* Return the seconds saved since the last round, compared with the shares `other`. In this time `other` would
+ * have done another number of sweeps. Each sweep of the difference counts as the mean seconds of a sweep with
+ * equal shares. The time of moving is added, because it counts as cost elsewhere. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
@@ -21,8 +21,9 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return by how much least_came_s has risen since the last round. It is the smaller of two savings since the
- * account last reached a limit: compared with the shares at that time, and with equal shares. */
+/* Return by how much least_came_s has risen since the last round. least_came_s is the smaller of two savings
+ * since the account's balance last reached a limit. One is the saving compared with the shares at that time,
+ * the other is the saving compared with equal shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);

@@ -6,8 +6,8 @@
 
 static const double INTERACT_PART = 0.05; /* reports and decisions together may take this part of the time */
 static const double REPORT_PART = 0.005;  /* reports between decisions may take this part of the time */
-/* least seconds between two reports: a report costs more than its messages, because each MPI call in between
- * also checks whether the report has arrived */
+/* least seconds between two reports; a report costs more than its messages, because each MPI call between two
+ * reports also checks whether a report has arrived */
 static const double REPORTS_APART_S = 2e-3;
 static const double QUANTA =
     10; /* number of the scheduler's quanta (time slices) over which a rate is averaged */

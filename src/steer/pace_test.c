@@ -1,5 +1,5 @@
 /* Test the trend filter, the period, the block sizes, and the model of a load that comes and goes. Compare
- * them with tables, and compare the optima of formulas with those of scans. */
+ * them with tables. Compare the optimum that a formula gives with the best of all values tried. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static void the_period_is_the_largest_bound(void **state) {
         double interact_s, movement_s, quantum_s, target_s;
         kl_bound_of_period bound;
     } rows[] = {
-        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the values of the machine in the paper */
+        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the times measured on the machine of the paper */
         {0.1, 0, 0.1, 2, KL_PERIOD_INTERACT},          {0.001, 3, 0.1, 3, KL_PERIOD_MOVEMENT},
         {0.001, 0.01, 0.003, 0.03, KL_PERIOD_QUANTUM}, {0, 0, 0, 0, KL_PERIOD_INTERACT},
     };
@@ -174,7 +174,8 @@ static void the_block_is_the_best_of_all(void **state) {
     }
 }
 
-/* If the optimum is far from both ends, double or half the number of blocks must cost little. */
+/* If the best number of blocks is neither near 1 nor near the maximum, two times or half this number must
+ * cost little. */
 static void a_factor_of_two_costs_little(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -230,7 +231,7 @@ static double stepped(const kl_swing *s, bool moves) {
         double at = (i + 0.5) * step_s, half = at < s->on_s ? at : at - s->on_s;
         bool on = at < s->on_s;
         double speed = on ? s->speed : 1, react_s = on ? s->react_on_s : s->react_off_s;
-        /* the shares were made for this speed of the changing rank */
+        /* the shares fit this speed of the rank whose speed changes */
         double wish = !moves ? 1 : half < react_s ? (on ? 1 : s->speed) : speed;
         double share = wish / (s->ranks - 1 + wish), other = 1 / (s->ranks - 1 + wish);
         bool moving = moves && half >= react_s && half < react_s + s->move_s;

@@ -1,15 +1,15 @@
 /* Private to the folder steer: the parts of a steer. Only a part's own files change it, and only the last
  * four files change kl_steer. A file may use the parts listed before its own.
  *
- * - Outlook (kl_outlook; outlook.c, bulk.c, learn.c): where iterations lie and how fast ranks are. It
- *   computes the time of a sweep with other shares, and of moving there. The file learn.c updates it from
- *   reports.
+ * - Outlook (kl_outlook; outlook.c, bulk.c, learn.c): on which ranks the iterations are, and how fast the
+ *   ranks are. Its functions compute the time of a sweep with other shares, and the time of the move to these
+ *   shares. The file learn.c updates the outlook from reports.
  * - Prospects (prospect.c, no state): what other shares would have saved so far, and what they will save.
  * - Mean (kl_mean; mean.c): shares for the mean of speeds that change in cycles.
  * - Outcome (kl_outcome; outcome.c): gain and cost of moves, and when balancing rests.
  * - Choice (kl_steer; choose.c): the decision between candidate shares.
  * - Cores (kl_cores; cores.c): the part of its core that each rank gets.
- * - Short sweeps (kl_short; short.c): shares that are tried if sweeps are shorter than the scheduler's
+ * - Short sweeps (kl_short; short.c): shares that are tried if sweeps are shorter than the scheduler's time
  *   slices.
  * - Trial (kl_trial; trial.c): equal shares that are tried now and then.
  * - Interface (kl_steer; steer.c): one round after another. */
@@ -24,11 +24,11 @@ enum {
     /* places for candidate shares: for the present speeds, for each state of speeds, for the mean of states,
      * and equal shares */
     KL_CANDIDATES = KL_STATES + 3,
-    /* rounds before the one with this number are disturbed by cold caches and new pages */
+    /* rounds with a lower number than this are disturbed by cold caches and new pages of memory */
     KL_FIRST_ROUNDS = 3,
 };
 
-/* A number in a distribution of iterations to ranks (a place). A place has ranks + 1 numbers: bounds, or
+/* A number of a place. A place is a distribution of iterations to ranks. It has ranks + 1 numbers: bounds, or
  * shares if the loop is scattered. */
 typedef uint64_t kl_place;
 
@@ -39,18 +39,20 @@ static inline double kl_smaller(double a, double b) {
     return a < b ? a : b;
 }
 
-/* The cost of the last moves, which is measured in two ways. A rank's own time for a move includes waiting
- * for late ranks. The time by which sweeps exceed computing has other causes, too. So the smaller of the two
- * counts, summed over the rounds in which the move shows. */
+/* The cost of the last moves. It is measured in two ways, and both results may be too large. One is the
+ * longest time that a rank reports for the move, which includes waiting for late ranks. The other is the time
+ * of sweeps minus the time of computing, which has other causes, too. The smaller result counts. Both are
+ * sums over the rounds after the move. */
 typedef struct kl_moving {
     uint32_t rounds; /* number of rounds since the last move was decided */
     bool told;       /* true: ranks have reported moved rows */
-    /* number of rows that the busiest rank moved, if they show the cost of a row; a row counts by its
-     * size relative to the mean */
+    /* number of rows that the busiest rank moved; a row counts by its size relative to the mean; 0: no rank
+     * has reported rows that are large enough to show the cost of a row */
     double rows;
     double *reported_s; /* reported_s[r]: seconds that rank r reports for the move */
-    double excess_s;    /* seconds, in the rounds since the move, that no rank needed for computing */
-    double spent_s;     /* seconds that the last move has cost so far */
+    /* seconds of the rounds since the move, minus the seconds that the slowest rank needed for computing */
+    double excess_s;
+    double spent_s; /* seconds that the last move has cost so far */
     /* past_rows, past_s: rows and seconds of earlier moves; older moves have less weight */
     double past_rows, past_s;
     double past_movement_s; /* mean seconds of earlier moves; 0: there were none */
@@ -88,8 +90,8 @@ double kl_move_s(const kl_outlook *o, const kl_place *after);
  * a row counts by its size relative to the mean. The arguments are bounds, or shares if the loop is
  * scattered. */
 double kl_busiest(const kl_outlook *o, const kl_place *before, const kl_place *after);
-/* Return the number of iterations that get another rank by a move to `after`. If each rank has one range,
- * this is the sum over all bounds. */
+/* Return the number of iterations that change their rank in a move to `after`. If each rank has one range,
+ * this is the sum of the distances by which the bounds between ranges move. */
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after);
 /* Return the seconds that the sweeps since the last round should have taken at the speeds measured in this
  * time. */
@@ -115,18 +117,18 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that the shares `after` would have saved by now. Count from the moment after the last
- * move from which the saving is greatest. If `cycles` is true, speeds come and go, so count only whole cycles
- * of states of speeds. A cycle may begin in any state. */
+/* Return the seconds that the shares `after` would have saved by now. The count begins at the moment since
+ * the last move for which the result is greatest. If `cycles` is true, the same speeds come again and again,
+ * so only whole cycles of speeds are counted. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
-/* Return the state of speeds that is expected next: the one before the present state, because there are
- * rarely more than two. Return NULL if no other state is known. */
+/* Return the state of speeds that is expected next. This is the last state before the present one, because
+ * speeds rarely have more than two states. Return NULL if no other state is known. */
 const kl_state *kl_next_state(const kl_loads *l);
-/* Return whether the present state of speeds is expected to end, because it has ended before, or several
- * other states have. While speeds change to another state, return whether any other state has ended
- * before. */
+/* Return whether the present state of speeds is expected to end. It is if this state has ended before, or if
+ * states have ended several times. While speeds are changing to another state, return whether any state other
+ * than the old one has ended before. */
 bool kl_comes_and_goes(const kl_loads *l);
 kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Return the forecast for a move to `best`, the best shares for the present speeds. The forecast includes
@@ -140,8 +142,9 @@ typedef struct kl_mean {
     kl_place *halves[2];
 } kl_mean;
 
-/* Return whether speeds alternate between two states, and shares for their mean are better than staying and
- * better than following the speeds. Store these shares in o->spare. */
+/* Return whether speeds alternate between two states, and shares for the mean speeds are the best choice.
+ * They must be better than the present shares, and better than moving rows at each change. Store the shares
+ * for the mean speeds in o->spare. */
 bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p);
 /* Return whether shares for the mean speeds no longer fit: the mean over a cycle has changed, or measured
  * speeds differ much from it. */
@@ -156,11 +159,11 @@ typedef struct kl_outcome {
     /* seconds saved since the shares in `anchor` were set, compared with equal shares */
     double equal_came_s;
     double least_came_s; /* the smaller of anchor_came_s and equal_came_s */
-    bool retreats;       /* true: a pause of balancing (rest) begins, and shares become equal for it */
-    double lately_s,
-        /* lately_s: recent seconds; lately_equal: number of sweeps that equal shares would have done in
-         * them */
-        lately_equal;
+    /* true: balancing begins to rest (pause), and rows move to equal shares before that */
+    bool retreats;
+    /* lately_s: seconds of all rounds, of which older ones have less weight; lately_equal: number of
+     * sweeps that equal shares would have done in these seconds */
+    double lately_s, lately_equal;
     double unit_s; /* expected seconds of a move; set anew in each round */
     /* unpaid_s: cost of moves that the account has not counted yet; due_s: the part of this cost that counts
      * in the next round */
@@ -178,20 +181,21 @@ bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spe
 /* The part of its core that each rank gets. */
 typedef struct kl_cores {
     double *seen;      /* seen[r]: the part that rank r reported last */
-    double *part;      /* part[r]: the part that counts */
-    double *differs_s; /* differs_s[r]: seconds for which reports have differed from the part that counts */
-    double *then;      /* then[r]: the part that counted when the trials of choices began */
+    double *part;      /* part[r]: the part that decisions use */
+    double *differs_s; /* differs_s[r]: seconds for which reports have differed from part[r] */
+    double *then;      /* then[r]: the value of part[r] when trials of shares last began */
 } kl_cores;
 
 typedef struct kl_short {
     kl_cores cores;
     kl_slices slices;
     double seen_s;   /* last time at which the conditions for trials held; 0: never */
-    kl_tried waited; /* rounds with equal shares under a load that did not count yet */
-    bool loaded;     /* true: there was such a load in the last round */
-    uint64_t depth;  /* with KL_CHOICE_DEEP, number of sweeps that one exchange serves */
-    /* placed: the choice whose shares the rows have; before: the same, before the last move; KL_CHOICES: the
-     * rows have no choice's shares */
+    kl_tried waited; /* measurements with equal shares, made while a load was too recent to count */
+    bool loaded;     /* true: in the last round, there was a load that was too recent to count */
+    /* used with KL_CHOICE_DEEP: number of sweeps for which ghost rows are exchanged at once */
+    uint64_t depth;
+    /* placed: the kind of shares (choice) that the rows have now; before: the kind that they had before the
+     * last move. KL_CHOICES: none of the kinds */
     int placed, before;
 } kl_short;
 
@@ -210,7 +214,7 @@ struct kl_steer {
     /* proposed shares: one of the candidates, or another place (distribution) in this struct; NULL: none */
     kl_place *proposed;
     double gain_s;    /* seconds that the proposed shares should save */
-    kl_place *barred; /* the shares that were refused last */
+    kl_place *barred; /* the shares of the last refused move, for which a rank had no memory */
     bool is_barred;
     kl_place *left; /* left[r]: number of iterations that rank r has left in the present sweep */
     kl_transfer *transfers;
@@ -223,15 +227,16 @@ struct kl_steer {
 /* choose.c */
 void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan);
 bool kl_steer_barred(const kl_steer *s); /* Return whether the proposed shares are close to refused ones. */
-/* Decide between candidate shares. rest_begins: why balancing rests (pauses) from now on; NULL: it does
- * not. */
+/* Decide between candidate shares. `rest_begins` says why balancing rests (pauses) from now on. If it is
+ * NULL, balancing does not rest. */
 void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan);
 /* cores.c */
 void kl_cores_init(kl_cores *c, uint32_t ranks);
 void kl_cores_learn(kl_cores *c, uint32_t ranks, const kl_rank_report *reports, double step_s);
-/* Return whether a rank gets another part of its core than when the trials of choices began. */
+/* Return whether a rank gets another part of its core than when trials of shares last began. */
 bool kl_cores_changed(const kl_cores *c, uint32_t ranks);
-void kl_cores_store(kl_cores *c, uint32_t ranks); /* Store the parts, because trials of choices begin. */
+/* Store the present parts, because trials of shares begin. */
+void kl_cores_store(kl_cores *c, uint32_t ranks);
 /* Return the seconds after which a load on a core counts. */
 double kl_cores_lasting_s(void);
 /* short.c */
@@ -244,8 +249,8 @@ void kl_short_refused(kl_short *t); /* Store that the last move was not carried 
 /* trial.c */
 /* Begin a trial of equal shares if one is due and no rows move. */
 void kl_trial_begin(kl_steer *s, kl_steer_plan *plan);
-/* Return whether a trial of equal shares, or the rest after a trial, is under way. If so, nothing else is
- * decided. */
+/* Return whether a trial of equal shares, or the rest (pause) after a trial, is under way. If so, nothing
+ * else is decided. */
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan);
 
 #endif

@@ -20,8 +20,9 @@ static const double PART = 100,
 static const double KEPT = 0.8;
 static const double BETTER = 0.98;
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
-static const double CHANGED =
-    1.2; /* a trial's result is outdated if sweeps take this multiple of the time that they took then */
+/* a trial's result is outdated if sweeps take more than this multiple of the time that they took at the
+ * end of the trial */
+static const double CHANGED = 1.2;
 
 void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed_s, bool equal) {
     if (equal != p->equal) {

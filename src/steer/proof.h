@@ -16,10 +16,10 @@ typedef struct kl_proof { /* The state of trials of equal shares. All zero: noth
         elapsed_s;
     double here_s;  /* seconds of a sweep before the trial */
     double equal_s; /* seconds of a sweep when shares were last equal; 0: not known */
-    double since_s; /* time at which the last trial ended, or the rest after it */
+    double since_s; /* time at which the last trial ended, or the rest (pause) after this trial */
     double round_s; /* seconds of the last round */
-    /* passed: number of trials in a row that equal shares have lost; won: number in a row that they have
-     * won */
+    /* passed: number of trials in a row that equal shares have lost; won: number of trials in a row that
+     * equal shares have won */
     uint32_t passed, won;
     /* rest_s: seconds of the last rest of balancing; 0 after a trial in which equal shares were slower.
      * rests_until_s: time at which the rest ends */
@@ -29,8 +29,8 @@ typedef struct kl_proof { /* The state of trials of equal shares. All zero: noth
 
 typedef enum kl_proved { KL_PROVED_NOTHING, KL_BALANCING_PAYS, KL_EQUAL_IS_BETTER } kl_proved;
 
-/* Add a round. elapsed_s: seconds without those of moving, which kl_account counts; equal: shares were equal
- * in this round. */
+/* Add a round. elapsed_s: seconds of the round, without the seconds of moving rows, which kl_account counts;
+ * equal: true if shares were equal in this round. */
 void kl_proof_round(kl_proof *proof, double now_s, double executions, double elapsed_s, bool equal);
 /* Return whether sweeps now take longer than they took with equal shares when these were last used. */
 bool kl_proof_doubts(const kl_proof *proof);

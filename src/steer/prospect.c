@@ -6,11 +6,12 @@
 
 enum {
     REACTS = 4, /* number of rounds between a change of speeds and the move that follows it */
-    CYCLE = 3,  /* number of visits to states of speeds in a cycle, with the first state at both ends */
+    /* number of states of speeds that a cycle visits: a state, another one, and the first one again */
+    CYCLE = 3,
 };
 
-/* A time in seconds (elapsed_s), with two numbers of sweeps: those done in it with the present shares, and
- * those that other shares would have done. */
+/* A time of elapsed_s seconds, and two numbers of sweeps. `done` sweeps were done in this time with the
+ * present shares. With other shares, `would` sweeps would have been done. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
@@ -31,8 +32,9 @@ static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Return the part of a sweep's time that the shares `after` would save. The time at which the present speeds
- * began is known only to within a round. So the loss since then is uncertain by this part of a round. */
+/* Return the part of a sweep's time that the shares `after` would save or lose. The time at which the present
+ * speeds began may be wrong by up to a round. So the loss since that time may be wrong by this part of a
+ * round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -103,8 +105,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
 }
 
 /* Return the seconds that the shares `at` are expected to lose in the next state of speeds. This is the
- * smaller loss of two: with a move at that time, and without. The best shares for that state are in
- * o->spare. */
+ * smaller of two losses: the loss if rows move when that state begins, and the loss if they do not. The best
+ * shares for that state are in o->spare. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;

@@ -201,9 +201,9 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
     return seconds;
 }
 
-/* Return the cost of an iteration at the beginning (way 1) or at the end (way −1) of a range, relative to
- * the range's mean cost. Extend the line through the two outermost segments, but only to between half and
- * double the value of the outermost one. */
+/* Return the cost of an iteration at the beginning (way 1) or at the end (way −1) of a range, relative to the
+ * range's mean cost. Extrapolate this cost from the two outermost segments. Limit the result to between half
+ * and double the value of the outermost segment. */
 static double end_of(const double *segments_s, uint32_t first, int way) {
     double sum = 0;
     for (uint32_t s = 0; s < KL_SEGMENTS; s++) {

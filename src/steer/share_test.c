@@ -221,7 +221,7 @@ static double slowest_over_mean(const kl_costs *truth, const double *speeds, con
 }
 
 /* Costs and speeds are both unknown at first. The costs at bounds, and moves of bounds, make it possible to
- * tell costs from speeds. Check that the loop ends in balance. */
+ * distinguish costs from speeds. Check that the loop ends in balance. */
 static void what_ranks_measure_ends_in_balance(void **state) {
     (void)state;
     enum { RANKS = 6, N = 3000 };

@@ -9,9 +9,9 @@
 /* while the chosen kind of shares stays the same, rows move only if more than this part of all iterations
  * would move */
 static const double SAME_PART = 0.08;
-/* A kind of shares is tried only if the forecast for it is below this multiple of the best measured time.
- * Ranks without rows send no halos, and the forecast contains no time for halos. So the limit is higher if
- * ranks on shared cores get no rows. */
+/* A kind of shares is tried only if the forecast for it is below this multiple of the best measured time. The
+ * limit is higher for the kind that gives no rows to ranks on shared cores. Such ranks send no halos, so
+ * sweeps may take less time than forecast. */
 static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
 /* equal shares need no trial if this number of rounds was measured with them just before the trials */
@@ -49,8 +49,9 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
     return kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
 }
 
-/* Return whether a rank that should get iterations by the refused move gets about as many, or more, with the
- * shares `after`. It has no memory for them. */
+/* Return whether the shares `after` give some rank about as many iterations as the refused move, or more.
+ * This is checked only for ranks that the refused move would have given more iterations, because they may
+ * have no memory for them. */
 static bool needs_refused(const kl_steer *s, const kl_place *after) {
     const kl_outlook *o = &s->outlook;
     const kl_place *refused = s->barred, *here = o->here;
@@ -63,17 +64,20 @@ static bool needs_refused(const kl_steer *s, const kl_place *after) {
     return false;
 }
 
-/* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The time
- * that speeds forecast is about the least that it can take. */
+/* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The
+ * forecast from the ranks' speeds is about the least time that a sweep can take with these shares. */
 static bool may_be_better(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;
-    double limit = c->choice == KL_CHOICE_OUT ? WORTH_TRYING_OUT : WORTH_TRYING;
-    return kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c);
+    bool shares = c->choice != KL_CHOICE_OUT;
+    double limit = shares ? WORTH_TRYING : WORTH_TRYING_OUT;
+    return kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c) &&
+           (!shares || kl_slices_may_share(c, o->options.ranks, s->trying.cores.then));
 }
 
-/* Store in o->spare the shares for deep halos, and how many sweeps one exchange serves. Return false if each
- * exchange would serve one sweep, as with other kinds of shares. */
+/* Prepare deep halos, for which one exchange sends the ghost rows of several sweeps. Store their shares in
+ * o->spare, and the number of these sweeps in t->depth. Return false if this number is 1, as with other kinds
+ * of shares. */
 static bool deepen(kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     kl_short *t = &s->trying;

@@ -1,7 +1,7 @@
 /* Trials of shares for loops whose sweeps are shorter than the scheduler's time slices. A rank that uses its
- * whole share of a core waits for its core for a slice, and delays the others for many sweeps. A rank that
- * uses less runs at once when it wakes. So shares in proportion to the parts of cores are too large. How
- * many rows are best, or whether none is best, depends on the scheduler and the other programs. So several
+ * whole share of a core must then wait for a time slice, and delays the others for many sweeps. A rank that
+ * uses less than its share runs at once when it wakes. So shares in proportion to the parts of cores are too
+ * large. The best number of rows, which may be 0, depends on the scheduler and the other programs. So several
  * kinds of shares (choices) are tried. */
 #include "steer/slices.h"
 
@@ -15,10 +15,11 @@ enum {
     /* at first, the best choice stays for this number of rounds before all choices are tried again */
     FIRST_HOLD = 200,
     LONGEST_HOLD = 1600, /* later, the best choice stays for at most this number of rounds */
-    /* while a choice is kept, the sweeps of about this number of rounds tell its time */
+    /* the time of a choice that is kept is a mean over about this number of rounds */
     RECENT_ROUNDS = 20,
     /* after a series of trials another choice is taken at most this number of times. Then only equal shares
-     * may be taken. Otherwise, if all sweeps change their time, one choice after another would be taken. */
+     * may be taken. Without this limit, if sweeps became slower with all choices, one choice after another
+     * would be taken. */
     MOST_SWITCHES = 2
 };
 /* no choice is tried if each rank gets at least this part of its core */
@@ -45,6 +46,11 @@ static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
 static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
+
+/* A rank on a shared core would have to stop less often for a sweep to take less than a part of the time with
+ * equal shares. This part is the smallest part that a rank gets of its core, multiplied by AT_LEAST. No
+ * choice has been seen to save as much. */
+static const double AT_LEAST = 0.5;
 
 static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {
     *least = 1;
@@ -165,7 +171,7 @@ void kl_slices_return(kl_slices *s, int placed) {
 }
 
 /* Begin to try all choices. If trials have taken too much time already, keep the last best choice instead. If
- * `known` is true, the time of the choice that was held is still valid, and counts as that of one round.
+ * `known` is true, the time of the choice that was held is still valid, and counts as the time of one round.
  * Trials of much slower choices then end early. */
 static void begin(kl_slices *s, bool has_time, bool known) {
     kl_tried held = s->tried[s->held];
@@ -237,6 +243,12 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
         try_on(s, executions, elapsed_s);
     }
     return begins;
+}
+
+bool kl_slices_may_share(const kl_slices *s, uint32_t ranks, const double *shares) {
+    double least, most;
+    find_range(ranks, shares, &least, &most);
+    return kl_slices_best_s(s) >= AT_LEAST * least * kl_slices_sweep_s(s, KL_CHOICE_EQUAL);
 }
 
 double kl_slices_best_s(const kl_slices *s) {

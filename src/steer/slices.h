@@ -27,15 +27,17 @@ typedef struct kl_tried {
 } kl_tried;
 
 typedef struct kl_slices { /* The state of trials of shares. All zero: no choice is tried. */
-    /* active: true: choices are tried, or the best one is kept; holds: true: all choices were tried, and the
-     * best one is kept */
+    /* active: choices are tried, or the best one is kept; holds: all choices were tried, and the best one is
+     * kept */
     bool active, holds;
     int choice; /* the choice that is in use */
     int held;   /* the choice that was kept last; at first KL_CHOICE_EQUAL */
     /* tries: number of choices tried so far; rounds: number of rounds of the present trial, or since the
-     * trials ended; hold: number of rounds for which no choice is tried, 0: until there is time for trials */
+     * trials ended; hold: number of rounds for which the best choice is kept before choices are tried again;
+     * 0: it is kept until there is time for trials */
     uint32_t tries, rounds, hold;
-    /* switches: how often another choice was taken since the trials ended; switched: `rounds` at that time */
+    /* switches: how often another choice was taken since the trials ended; switched: value of `rounds` when
+     * this last happened */
     uint32_t switches, switched;
     double trying_s; /* seconds of all rounds in which choices were tried */
     kl_tried tried[KL_CHOICES];
@@ -69,10 +71,13 @@ bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool
 void kl_slices_know_equal(kl_slices *slices, const kl_tried *equal);
 /* Store that the present choice cannot be used or is not worth trying, and try the next one. */
 void kl_slices_refuse(kl_slices *slices);
-/* Store that the choice that is kept cannot be used, and keep the choice `placed` instead, whose shares the
- * rows have. KL_CHOICES: the rows have no choice's shares, so nothing changes. */
+/* Store that the kept choice cannot be used. Keep `placed` instead, the choice whose shares the rows have. If
+ * `placed` is KL_CHOICES, the rows have the shares of no choice, and the kept choice stays. */
 void kl_slices_return(kl_slices *slices, int placed);
 void kl_slices_leave(kl_slices *slices); /* Stop choosing by trials. */
+/* Return whether a choice with work for ranks on shared cores may be better than the best choice so far.
+ * `shares` has the part of its core that each rank gets. */
+bool kl_slices_may_share(const kl_slices *slices, uint32_t ranks, const double *shares);
 /* Return the least seconds of a sweep with any choice; HUGE_VAL: not known. */
 double kl_slices_best_s(const kl_slices *slices);
 /* Return the measured seconds of a sweep with this choice; 0: not known. */

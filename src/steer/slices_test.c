@@ -146,7 +146,7 @@ static void a_choice_that_cannot_be_used_gets_no_second_trial(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
-/* A refused choice is never kept: the choice whose shares the rows have stays. */
+/* A choice that is refused while it is kept must be replaced by the choice whose shares the rows have. */
 static void a_choice_that_is_refused_while_it_is_kept_is_replaced(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 5e-5, 3e-5, 2e-5, 6e-5};
@@ -296,6 +296,23 @@ static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     assert_int_equal(kl_slices_depth(0, 4e-3, 1e6, 1, 32), 1);
 }
 
+/* If a sweep without ranks on shared cores takes a tenth of the time with equal shares, no choice with work
+ * for these ranks is tried. If it takes half of this time, such a choice may be better. */
+static void ranks_on_shared_cores_get_no_work_if_they_slow_all_sweeps(void **state) {
+    (void)state;
+    const double cores[] = {1, 0.5};
+    const struct {
+        double equal_s, out_s;
+        bool may;
+    } rows[] = {{2e-4, 2e-5, false}, {2e-4, 1e-4, true}, {2e-4, 0, true}, {0, 2e-5, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_slices s = {
+            .tried = {[KL_CHOICE_EQUAL] = {.executions = rows[i].equal_s > 0, .elapsed_s = rows[i].equal_s},
+                      [KL_CHOICE_OUT] = {.executions = rows[i].out_s > 0, .elapsed_s = rows[i].out_s}}};
+        assert_int_equal(kl_slices_may_share(&s, 2, cores), rows[i].may);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halos_are_as_deep_as_slices_want_and_ranks_allow),
@@ -313,6 +330,7 @@ int main(void) {
         cmocka_unit_test(trying_takes_a_small_part_of_the_time),
         cmocka_unit_test(what_is_held_must_stay_better_than_equal_shares),
         cmocka_unit_test(what_is_refused_is_not_chosen),
+        cmocka_unit_test(ranks_on_shared_cores_get_no_work_if_they_slow_all_sweeps),
         cmocka_unit_test(only_short_executions_on_shared_cores),
         cmocka_unit_test(the_part_grows_with_the_execution),
     };

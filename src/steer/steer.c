@@ -1,6 +1,6 @@
 /* Balance one loop: make a plan from the reports of a round. Earlier durations of the present speeds tell
  * how long these speeds will last. The losses of the present shares are counted over all speeds since the
- * last move. So if loads change too fast to follow, the loop ends with the shares that lose least on
+ * last move. So if loads change too fast to follow, the loop ends up with the shares that lose least on
  * average. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void judge_last(kl_outcome *c, bool arrived, kl_steer_plan *plan) {
     c->open = false;
 }
 
-/* Learn from the reports all that needs the ranks' speeds, and return the seconds that moves took. */
+/* Learn from the reports everything that depends on the ranks' speeds. Return the seconds that moves took. */
 static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
@@ -52,8 +52,8 @@ static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     return spent_s;
 }
 
-/* Decide with the speeds known so far. rest_begins: why balancing rests (pauses) from now on; NULL: it does
- * not. */
+/* Decide with the speeds known so far. `rest_begins` says why balancing rests (pauses) from now on. If it is
+ * NULL, balancing does not rest. */
 static kilter_status decide(kl_steer *s, double spent_s, const char *rest_begins, kl_steer_plan *plan) {
     uint32_t count = 0;
     bool tries = false;

@@ -46,8 +46,8 @@ static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
                : KL_SEGMENTS - 1; /* above 2^53 iterations, the rounded quotient may be KL_SEGMENTS */
 }
 /* Set the mean cost of each range before any cost is learnt. Costs are assumed equal on both sides of a
- * bound, so a difference between the times there is one between the ranks' speeds. bounds[0 … ranks];
- * segments_s[r]: the times of rank r, as in kl_costs_learn(). */
+ * bound, so a difference between the times measured there shows a difference between the ranks' speeds.
+ * bounds[0 … ranks]; segments_s[r]: the times of rank r, as in kl_costs_learn(). */
 void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
                    const double (*segments_s)[KL_SEGMENTS]);
 /* Learn the costs within `range` from the seconds per iteration that its rank measured in its KL_SEGMENTS
@@ -74,19 +74,20 @@ size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *afte
 
 /* Compute the bounds after the next stage on the way from `before` to `after`. In a stage, rows move only to
  * the next rank below or above. Bounds move as far as this allows, so the number of stages is the number of
- * ranks that a row must pass, at most ranks − 1. No rank ever has more rows than at the end, or than the
- * largest rank had at first. All arrays have ranks + 1 numbers, as in kl_bounds_of_shares(). */
+ * ranks that a row must pass, at most ranks − 1. Between two stages, a rank may have more rows than at the
+ * end, but never more than the largest rank had at first. All arrays have ranks + 1 numbers, as in
+ * kl_bounds_of_shares(). */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage);
-/* Return the number of iterations that the busiest rank sends and receives: with kl_flow_busiest(), only to
- * and from its neighbours. The time of a move depends on this number, because all ranks move rows at the
- * same time. */
+/* Return the number of iterations that the busiest rank sends and receives. kl_flow_busiest(): rows move only
+ * between neighbours; kl_transfers_busiest(): rows move between any two ranks. The time of a move depends on
+ * this number, because all ranks move rows at the same time. */
 uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 
 /* --- the filter of measured rates --- */
 
-/* A filtered rate: r' = (1 − h)·r + h·r'_old. The first change in a new direction is ignored (h = 1). If the
- * change persists, h becomes smaller:
+/* A filtered rate r', computed from the measured rate r: r' = (1 − h)·r + h·r'_old. The first change in a new
+ * direction is ignored (h = 1). If the change persists, h becomes smaller:
  *     decrease   0.25 at the second change, then 0                  (all ranks wait for a slow one)
  *     increase   0.50 at the second change, 0.25 at the third, then 0  (only the faster rank waits)
  * A difference |r − r'_old| above 5 % of r'_old is a change; smaller differences are averaged with h = 0.75.
@@ -124,11 +125,11 @@ typedef struct kl_period {
 } kl_period;
 
 kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
-/* Return the number of passes, at least 1, until the next interaction is due in left_s seconds. A pass
- * takes pass_s seconds; if this is 0 (not known), return 1. */
+/* Return the number of passes until the next interaction, at least 1. The interaction is due in left_s
+ * seconds. A pass takes pass_s seconds; if this is 0 (not known), return 1. */
 uint64_t kl_period_hooks(double left_s, double pass_s);
-/* Return the number of passes between two reports, so that reports take less than 1 % of the time. By
- * reports, ranks notice when passes take longer. */
+/* Return the number of passes between two reports, so that reports take less than 1 % of the time. Reports
+ * show the ranks when passes take longer. */
 uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
@@ -137,10 +138,10 @@ uint64_t kl_report_hooks(double interact_s, double pass_s);
 typedef struct kl_pipeline {
     uint32_t ranks;
     uint64_t elements; /* number of elements of a row, along which blocks are cut [m], at least 1 */
-    /* seconds that a rank needs to pass a block's boundary on, without the seconds for its elements
-     * [t_fixed] */
+    /* seconds that one rank would need to compute a whole sweep [t_seq] */
     double seq_s;
-    /* seconds that a rank needs to pass a block's boundary on, without those for its elements [t_fixed] */
+    /* seconds that a rank needs to pass a block's boundary on, without the seconds for each element of the
+     * boundary [t_fixed] */
     double fixed_s;
     double incr_s; /* seconds that a rank needs in addition for each element of the boundary [t_incr] */
 } kl_pipeline;
@@ -152,12 +153,12 @@ double kl_pipeline_efficiency(const kl_pipeline *p, double blocks); /* t_seq/(P�
 /* Return M*, the number of blocks with the least elapsed time: M* = sqrt((t_seq·(1 − 1/P) + t_incr·m·(P −
  * 2))/t_fixed), limited to 1 … m. */
 double kl_pipeline_best_blocks(const kl_pipeline *p);
-/* Return the number of elements b in a block, 1 … m, for which ⌈m/b⌉ blocks take the least time: the better
- * of the two whole numbers next to m/M*. */
+/* Return the number of elements b in a block, 1 … m, for which ⌈m/b⌉ blocks take the least time. Four sizes
+ * are compared: m/M* rounded down and up, and the sizes for M* blocks with M* rounded down and up. */
 uint64_t kl_pipeline_block(const kl_pipeline *p);
 
-/* The blocks of one sweep. The first ones try `sizes` sizes of 1, 2, 4, … elements in turn, KL_TRIES times
- * each, to measure the body in blocks of each size. All other blocks have `block` elements. */
+/* The blocks of one sweep. The first blocks try `sizes` block sizes (1, 2, 4, … elements) in turn, each size
+ * KL_TRIES times. They show how fast the body is with each size. All other blocks have `block` elements. */
 enum { KL_TRIES = 3, KL_SIZES = 16 };
 typedef struct kl_blocks {
     uint64_t elements, block;
@@ -171,8 +172,8 @@ uint32_t kl_blocks_sizes(uint64_t elements, uint64_t most);
 uint64_t kl_blocks_tried(const kl_blocks *blocks);
 uint64_t kl_blocks_count(const kl_blocks *blocks); /* Return the number of all blocks of a sweep. */
 kl_span kl_blocks_at(const kl_blocks *blocks, uint64_t index);
-/* Find the try (of a block size) that contains an element. *try has the elements that are done in blocks of
- * 2^*size elements. Return false if the element is in no try. */
+/* Find the try (of a block size) that contains an element. Set *try to the elements of this try. They are
+ * done in blocks of 2^*size elements. Return false if the element is in no try. */
 bool kl_blocks_try(const kl_blocks *blocks, uint64_t element, uint32_t *size, kl_span *try);
 
 /* A pipeline in which the speed of the body depends on the block size. Rows of small blocks stay in the
@@ -197,7 +198,7 @@ void kl_grain_refresh(kl_grain *grain, uint64_t block, double sweep_s);
  * fit into a period. With fewer, checks would cost time; with more, reports and decisions would be late. */
 uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s);
 
-/* --- whether --- */
+/* --- whether to move --- */
 
 /* The forecast for a move. Times of a sweep are forecasts at the present speeds. */
 typedef struct kl_prospect {
@@ -205,7 +206,7 @@ typedef struct kl_prospect {
      * shares */
     double now_s, then_s;
     double lasted_s; /* seconds since the speeds changed last */
-    /* mean seconds for which the present speeds lasted before; 0: they have never ended */
+    /* mean seconds for which the present speeds lasted when they occurred before; 0: they have never ended */
     double lasts_s;
     /* seconds that the proposed shares would have saved if the loop had had them since the last move */
     double lost_s;
@@ -261,17 +262,17 @@ void kl_account_move(kl_account *account, double forecast_s);
 typedef struct kl_account_step {
     /* seconds saved, compared with a run with equal shares from the beginning */
     double came_s;
-    /* seconds saved, compared with the shares at the time when balance_s last reached a limit, or with equal
-     * shares; the smaller of the two */
+    /* the smaller of two savings in seconds: compared with the shares at the time when balance_s last reached
+     * a limit, and compared with equal shares */
     double lately_s;
     double cost_s; /* seconds spent on moving */
 } kl_account_step;
 
 /* Add the time since the last round to the account. unit_s: expected seconds of a move, above 0. Balancing
- * rests (pauses) when moves have cost more than they gained, by more than KL_ACCOUNT_MOVES moves take. The
- * first rest lasts as long as KL_REST_MOVES moves. Each further rest is twice as long as the one before, or
- * half as long if balancing paid in between; the longest is 2^KL_REST_DOUBLINGS times the first. Losses
- * during a rest do not count. @return true: a rest begins, and `reason` says why */
+ * rests (pauses) when moves have cost more than they gained, and the difference exceeds the time of
+ * KL_ACCOUNT_MOVES moves. The first rest lasts as long as KL_REST_MOVES moves. Each further rest is twice as
+ * long as the one before, or half as long if balancing paid in between; the longest is 2^KL_REST_DOUBLINGS
+ * times the first. Losses during a rest do not count. @return true: a rest begins, and `reason` says why */
 bool kl_account_settle(kl_account *account, double now_s, const kl_account_step *step, double unit_s,
                        char reason[KL_REASON_BYTES]);
 /* Begin a rest of balancing for another reason than losses. */
@@ -330,7 +331,7 @@ typedef struct kl_steer_options {
 
 /* The report of a rank in a round. Values are for the time since the rank's last report. */
 typedef struct kl_rank_report {
-    /* seconds since the loop was opened; decisions use the value of the rank kl_steer_clock() */
+    /* seconds since the loop was opened; decisions use the value of the rank that kl_steer_clock() returns */
     double elapsed_s;
     double executions; /* number of sweeps that ended, plus the part that is done of the present sweep */
     /* seconds in the loop's body, without waiting, but with the time in which other processes had the
@@ -366,7 +367,8 @@ typedef struct kl_steer_plan {
     const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */
     const kl_transfer *transfers;   /* scattered */
     size_t transfer_count;
-    /* number of iterations that get another rank; if each rank has one range, the sum over all bounds */
+    /* number of iterations that change their rank; if each rank has one range, the sum of the distances by
+     * which the bounds between ranges move */
     uint64_t moved;
     kl_judgement judgement; /* the decision and its reason, for the record */
     /* now_s: seconds of a sweep with the present shares; then_s: after the move; both are measured or
@@ -377,8 +379,8 @@ typedef struct kl_steer_plan {
     double body_now_s, body_then_s;
     kl_period period; /* the time until the next round, and what determines it */
     uint64_t depth; /* number of sweeps for which ghost rows are exchanged at once from now on; at least 1 */
-    /* only with options.buffers: seconds for which no rank waits for the next answer; 0: a rank may wait at
-     * once */
+    /* only with options.buffers: seconds for which ranks go on working before they wait for the next plan; 0:
+     * they may wait at once */
     double lag_s;
     /* true: the last move was judged; the next three values are its forecast gain, its gain and its cost */
     bool settled;
@@ -400,16 +402,16 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports);
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
 /* Adapt the plan of a round to the present sweep of a scattered loop, in which rank r has todo[r] iterations
  * left. Drop the plan if it delays this sweep by more than it gains. If the plan does not move rows, it may
- * get transfers with which all ranks end this sweep at the same time. These must save more than the cost of
- * moving, more than a period, and more than the noise. Return true if the plan has such transfers. The
- * caller reports them by kl_steer_place(), and does not commit the plan. */
+ * get transfers with which all ranks end this sweep at the same time. The time that these transfers save must
+ * exceed the cost of moving, the length of a period, and the error of measurements. Return true if the plan
+ * has such transfers. The caller reports them by kl_steer_place(), and does not commit the plan. */
 bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
 /* Store that the plan's move will be carried out: from now on the present shares are the plan's `after`. If
  * this is not called, the move counts as refused, and the shares do not change. */
 void kl_steer_commit(kl_steer *steer);
 /* Store that a committed move was not carried out, because a rank had no memory: the shares are again those
- * before the move. No move is proposed until the wanted shares differ from the refused ones by a tenth, or
- * trials of choices begin anew. */
+ * before the move. The same shares are not proposed again until another move is made or trials of shares
+ * begin anew. Shares count as the same if no rank's share differs by more than a tenth of the mean share. */
 void kl_steer_refuse(kl_steer *steer);
 /* Set the present shares after only a part of a move was carried out. */
 void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
