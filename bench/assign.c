@@ -1,5 +1,5 @@
-/* assign WORKERS TASKS: print the master's mean CPU seconds for assigning all tasks of a run. Each task goes
- * to the worker that would finish it first. The workers have speeds 1 to 7. */
+/* assign WORKERS TASKS: print the mean CPU time, in seconds, in which the master assigns all tasks of a run.
+ * Each task goes to the worker that would finish it first. The workers have speeds 1 to 7. */
 #include <stdio.h>
 #include <stdlib.h>
 

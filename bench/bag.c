@@ -2,9 +2,9 @@
  *
  *   bag --tasks N --work E [--idle S] [options of a farm]
  *
- * Each task updates E numbers of an array of 1 MB and returns 64 bytes. A first run of N/10 tasks warms up
- * and is not measured. Then the program prints the time of N tasks. Then the farm is idle for S seconds and
- * does one more task.
+ * Each task updates E numbers of an array of 1 MB and returns 64 bytes. A first run of N/10 tasks is a
+ * warm-up and not measured. Then the program runs N tasks and prints their time. Then the farm is idle for S
+ * seconds and does one more task.
  */
 #include <kilter/kilter.h>
 #include <math.h>

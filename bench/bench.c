@@ -1,13 +1,14 @@
-/* kilter-bench: measure the costs and the efficiency of Kilter, as ratios of measurements taken side by side.
+/* kilter-bench: measure the costs and the efficiency of Kilter. Results are ratios of two measurements that
+ * were made side by side.
  *
- *   a  round trip of one chunk against a ping-pong of the bare transport
+ *   a  time of one chunk's round trip, divided by the time of a ping-pong on the bare transport
  *   b  efficiency of the policies with two workers, one of them at half speed
  *   c  tasks per second for empty tasks
- *   d  a run with its record, and a run with stored results, against a run without a record
- *   e  memory of the master per task
- *   f  time of a decision, by the number of workers
+ *   d  times of a run with a record, and of a run with stored results, divided by the time of a run without a
+ * record e  the master's memory for each task f  time of a decision, by the number of workers
  *
- * Machines are shared and noisy, so the measurements alternate, and the median counts. */
+ * Machines are shared and noisy, so the two measurements of a ratio alternate several times, and the median
+ * counts. */
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -44,7 +45,7 @@ static void give_up(const kilter_error *error) {
     exit(kilter_exit("kilter-bench", error));
 }
 
-/* --- tasks: they use CPU time, so a worker with half a core takes twice as long --- */
+/* --- tasks, which use CPU time, so a worker with half a core takes twice as long --- */
 
 static int empty(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
@@ -105,7 +106,7 @@ static kilter_farm_summary farm_trial(const trial *t) {
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
         summary.elapsed_s =
-            took_s; /* with `resume`, elapsed_s includes the time until the last result is on the disk */
+            took_s; /* with `resume`, elapsed_s must include the time until the last result is on the disk */
     summary.decision = NULL; /* the farm will free this text */
     kilter_farm_close(farm, NULL);
     return summary;
@@ -344,14 +345,14 @@ static void bench_memory(void) {
 
 /* --- part f: the time of a decision --- */
 
-/* Simulated busy workers without a farm, to time decisions. */
+/* Simulated workers that are always busy, without a farm, to measure the time of decisions. */
 typedef struct crowd {
     uint32_t workers, next;
     kl_worker_view *views;
     kl_crew *crew;
     kl_dealer *dealer;
     kl_snapshot s;
-    double turn_s; /* seconds in which every worker asks once for a chunk */
+    double turn_s; /* seconds in which every worker asks once for a chunk of tasks */
 } crowd;
 
 static double random_01(uint64_t i) {
@@ -412,8 +413,8 @@ static void disperse(crowd *c) {
     free(c->views);
 }
 
-/* Let one worker report and get its next chunk. The number of tasks that are left does not change. Add the
- * time of the decision to *decide_s, and the time of updating the data about workers to *keep_s. */
+/* Let one worker report its results and get its next chunk. The number of undealt tasks stays the same. Add
+ * the time of the decision to *decide_s, and the time of updating the data about workers to *keep_s. */
 static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     uint32_t i = c->next++ % c->workers;
     kl_worker_view *v = &c->views[i];
@@ -442,8 +443,8 @@ static double speed_of_fastest(const void *self, uint32_t n) {
     return kl_crew_fastest_speed(c->crew, n) / kl_crew_mean_rate(c->crew);
 }
 
-/* Time the choice of the number of workers after a run in which all workers took part. Each worker had 100 s
- * of equal tasks; starting a message takes 100 us. */
+/* Measure the time in which Kilter chooses the number of workers, after a run in which all workers took part.
+ * Each worker had 100 s of equal tasks; each message has a fixed cost of 100 us. */
 static void bench_choosing(void) {
     enum { WORKERS = 1000000, CHOICES = 100 };
     crowd c;

@@ -2,12 +2,14 @@
  * JSON object with these members:
  *
  *   plain_s       seconds in which the ranks write the same bytes into one file, without checkpoints
- *   written_s     seconds until a checkpoint is whole, while the program waits for it
+ *   written_s     seconds until a checkpoint is completely written, while the program does almost nothing
+ *                 else
  *   stopped_s     seconds that a checkpoint stops the sweeps
- *   per_save_s    seconds by which sweeps take longer for each checkpoint that is written beside them
- *   interval_s    Young's interval between checkpoints, for a cost of the greater of stopped_s and per_save_s
- *                 and for one failure a day
+ *   per_save_s    seconds by which each checkpoint slows the sweeps that run while it is written
+ *   interval_s    Young's interval between checkpoints for one failure a day; the cost of a checkpoint is
+ *                 the greater of stopped_s and per_save_s
  *   overhead      the greater of stopped_s and per_save_s, divided by interval_s
+ *
  * Each value is the median over the saves, except for per_save_s. */
 #include <fcntl.h>
 #include <kilter/loop.h>
@@ -45,7 +47,7 @@ static double median(double *values, int count) {
 /* --- writing the same bytes without checkpoints --- */
 
 /* Write into a new file, and afterwards remove the previous file, as checkpoints do. If the previous file
- * were removed first, that would free memory and make the plain write faster than a checkpoint. */
+ * were removed first, the freed memory would make the plain write faster than a checkpoint. */
 static double write_plainly(const char *folder, const double *rows, size_t bytes) {
     static int generation;
     char path[PATH_BYTES], older[PATH_BYTES];
@@ -108,7 +110,8 @@ static kilter_loop_summary summary_of(const program *p) {
     return s;
 }
 
-/* Return a number of the JSON object about progress that rank 0 writes for a keeper. */
+/* Return the number with this name from the JSON object in the file `progress`. Rank 0 writes this file to
+ * report its progress (KILTER_KEEP). */
 static double progress(const char *folder, const char *name) {
     char path[PATH_BYTES], text[1 << 14] = "", key[40];
     snprintf(path, sizeof path, "%s/progress", folder);
@@ -134,9 +137,9 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     program p;
     snprintf(checkpoint, sizeof checkpoint, "%s/bench", folder);
     begin(&p, rows, checkpoint, 1e-6);
-    sweep(&p, 1);                      /* touches the memory of the rows for the first time */
-    for (int n = -1; n < saves; n++) { /* the first save is not measured: it allocates the memory of the
-                                        * copy */
+    sweep(&p, 1); /* touches the memory of the rows for the first time */
+    /* the first save is not measured: it allocates memory for the copy of the rows */
+    for (int n = -1; n < saves; n++) {
         if (n >= 0)
             plains[n] = write_plainly(folder, own, bytes);
         uint64_t saved = summary_of(&p).saves;
@@ -159,8 +162,8 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     *written_s = median(writes, saves);
 }
 
-/* Measure the seconds that sweeps of a computing program take, with or without checkpoints. *saves: number
- * of checkpoints that were written. */
+/* Measure the seconds that sweeps of a computing program take, with or without checkpoints. Set *saves to the
+ * number of checkpoints written. */
 static double measure_sweeps(const char *checkpoint, uint64_t rows, double interval_s, uint64_t *saves) {
     enum { SWEEPS = 200, TIMES = 4 };
     program p;

@@ -1,6 +1,6 @@
 /* compete CORE [ON OFF]: keep a core busy until this process or its parent ends. With ON and OFF: compute for
- * ON seconds, rest for OFF seconds, and so on. CORE is a number among the cores that this process may use;
- * local workers are numbered in the same way. */
+ * ON seconds, rest for OFF seconds, and so on. CORE counts the cores that this process may use, from 0;
+ * worker number CORE of a local farm runs on the same core. */
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>

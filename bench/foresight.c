@@ -1,12 +1,13 @@
-/* foresight: a farm of equal tasks with costly messages, run several times, for tools/foresight.
+/* foresight: a farm that runs equal tasks with costly messages, in several runs. tools/foresight calls this
+ * program.
  *
  *   foresight --tasks N --task-s S --input-bytes B --result-bytes B --runs R --sleep|--compute
  *             [options of a farm]
  *
- * Each task reads an input of its own and writes a result. For the rest of its S seconds it sleeps, or it
- * uses CPU time, so that a worker with half a core takes twice as long. The master checks every result. At
- * the end the program prints one line of JSON. The line has the time of each run, from the end of the
- * previous run to its own end, and the numbers of active and resting workers. */
+ * Each task reads its own input and writes a result. Until S seconds have passed, it sleeps, or it uses CPU
+ * time; in the latter case a worker with half a core takes twice as long. The master checks every result. At
+ * the end the program prints one line of JSON. The line has the time of each run, counted from the end of the
+ * previous run, and the numbers of workers with and without tasks. */
 #include <errno.h>
 #include <kilter/kilter.h>
 #include <math.h>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Run tools/foresight on four tiny rows and check that its page is complete. The figures depend on the machine.
-# usage: foresight_test.sh SOURCE_DIR BUILD_DIR     exit 77: a tool it needs is missing
+# Run tools/foresight with four tiny rows, and check that the page it writes is complete. The test does not check the page's numbers, because
+# they depend on the machine.
+# usage: foresight_test.sh SOURCE_DIR BUILD_DIR     exit 77: a tool that the test needs is missing
 set -euo pipefail
 for tool in jq sqlite3; do command -v $tool >/dev/null || { echo "skipped: $tool is not installed" >&2; exit 77; }; done
 place=$(mktemp -d)
@@ -40,7 +41,8 @@ says '^\| events \| [0-8] of 8 '
 says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $error \| $error \|$" 4
 says "^    [^ ]+: TRANSPORTS='ipc tcp' .*: [0-9]+ s$"
 
-# Write the page again from the stored runs: it must be the same. Then store every run twice: the table must keep its rows.
+# Write the page again from the stored runs: the page must be the same as before. Then store every run twice: the table must still have the same
+# rows.
 cp "$place/page" "$place/before"
 PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "the page differs after it was written again from the same runs"
@@ -49,7 +51,7 @@ cat "$place/runs" >>"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '^Rows: 4\. Forecasts: 8\.$'
 
-# Rows of the page stay there although their runs are not measured again.
+# The page must keep rows whose runs are not measured again.
 cp "$place/before" "$place/page"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 says '^Rows: 4\. Forecasts: 8\.$'
@@ -57,7 +59,7 @@ cp "$place/page" "$place/before"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "the page differs after its rows were kept a second time"
 
-# The page's section on large messages is made from measurements of large messages. Later, the page keeps the section without these measurements.
+# With measurements of large messages, the page gets a section on them. Later, without these measurements, the page must keep the section.
 {
     for way in shared sockets; do
         printf '%s\tresults, looked at\t1000000\t%s\n' "$way" "$([ $way = shared ] && printf '8\t0.01' || printf '2\t0.1')"
@@ -73,7 +75,7 @@ rm "$place/other/payload.tsv"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "the section on large messages changed although it was not measured again"
 
-# Check that the page counts the 90 % intervals of forecasts that have an interval.
+# Check that the page counts how many of the forecasts' 90 % intervals contain the measured time.
 awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '4 of 8 \(50 %\) of the stated 90 % intervals hold'

@@ -1,14 +1,17 @@
-/* forkjoin NAME=VALUE…: print the time of a fork-join program while workers join and leave, with a fixed
- * number of tasks or with the number that the farm chooses.
+/* forkjoin NAME=VALUE…: print the time of a fork-join program while workers join and leave. The number of
+ * tasks is fixed, or the farm chooses it.
  *
  *   work_s=322      work of an iteration, in seconds on a worker of speed 1
  *   program=50:66:56.7,100:50:71.8
- *                   for each number of tasks: number of iterations, total seconds of the master
+ *                   TASKS:ITERATIONS:SECONDS,…: with TASKS tasks in a run, the program needs ITERATIONS
+ *                   iterations, and the master computes SECONDS in all
  *   crew=0:5x1,0.3:45x2,0.7:-5x1
- *                   PART:COUNTxSPEED: after this part of the program, COUNT workers join (below 0: leave)
+ *                   PART:COUNTxSPEED,…: after the fraction PART of the program, COUNT workers of this speed
+ *                   join (COUNT below 0: leave)
  *   policy=ect
  *   tasks=100       number of tasks in a run; 0: the farm chooses
- *   groups=50       number of groups in which tasks are dealt; 0: each task is dealt alone
+ *   groups=50       number of groups into which the tasks of a run are divided; a group is dealt as one
+ *                   task; 0: no groups
  *   key=FILE        use real processes over tcp, whose tasks sleep; without it, simulate
  */
 #include "forkjoin.h"
@@ -76,8 +79,8 @@ static void come_and_go(const forkjoin *p, const forkjoin_ground *ground, double
     }
 }
 
-/* Do the iterations of the program and print the elapsed time. Count only the fraction of the last iteration
- * that is needed: whole iterations would hide small differences between two settings. */
+/* Do the iterations of the program and print the elapsed time. Count only the needed fraction of the last
+ * iteration. With whole iterations, small differences between two settings would not show. */
 void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
     double done = 0, seen = 0, elapsed_s = 0;
     uint64_t first = 0, least = UINT64_MAX, most = 0;

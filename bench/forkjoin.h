@@ -6,8 +6,8 @@
 
 enum { FORKJOIN_POINTS = 16, FORKJOIN_CHANGES = 64 };
 
-/* The program's iterations and master time if a run has this number of tasks. Between two such points, the
- * logarithms of the numbers are interpolated linearly. */
+/* A point: the number of iterations and the master's time, for one number of tasks in a run. Between two
+ * points, the logarithms of these numbers are interpolated linearly. */
 typedef struct forkjoin_point {
     double tasks, iterations, master_s; /* tasks in a run; iterations of the program; seconds that the
                                          * master computes alone in all iterations */
@@ -25,8 +25,9 @@ typedef struct forkjoin {
     int point_count, change_count;
     double work_s; /* work of an iteration, in seconds on a worker of speed 1 */
     const char *policy;
-    double tasks;  /* number of tasks in a run; 0: the farm chooses */
-    double groups; /* number of groups in which the tasks are dealt; 0: each task is dealt alone */
+    double tasks; /* number of tasks in a run; 0: the farm chooses */
+    /* number of groups into which the tasks are divided; a group is dealt as one task; 0: no groups */
+    double groups;
 } forkjoin;
 
 /* Functions of an environment in which the fork-join program can run: simulated, or with real processes. */
@@ -37,7 +38,7 @@ typedef struct forkjoin_ground {
     void (*go)(void *self, int count, double speed);
     uint64_t (*ask)(void *self, const kilter_grain_options *options);
     void (*run)(void *self, uint64_t groups, uint64_t tasks,
-                double work_s); /* groups: number of groups in which the tasks are dealt */
+                double work_s); /* groups: number of groups into which the tasks are divided */
     void (*alone)(void *self, double seconds);
 } forkjoin_ground;
 

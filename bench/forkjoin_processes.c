@@ -41,8 +41,8 @@ typedef struct group { /* a task of the farm, which stands for a group of the pr
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     group mine;
     memcpy(&mine, task->input.data, sizeof mine);
-    /* Sleep once for each task of the group. Each sleep ends a little late, so a group of many tasks is late
-     * by more, as with real tasks. */
+    /* Sleep once for each task of the group. Each sleep ends a little late. So a group of many tasks takes
+     * longer than planned, as a group of real tasks would. */
     for (; mine.tasks >= 1; mine.tasks--)
         kl_nap_s(mine.task_s / *(double *)state);
     kl_nap_s(mine.tasks * mine.task_s / *(double *)state);

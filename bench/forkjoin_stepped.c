@@ -15,7 +15,7 @@ static double now_s(void *self) {
     return ((ground *)self)->farm.master_actor.now_s;
 }
 
-/* Let workers join. Those that come first are present when the program begins. */
+/* Let workers join. Workers that join before the first run are present when the program begins. */
 static void come(void *self, int count, double speed) {
     ground *g = self;
     stepped_farm *f = &g->farm;

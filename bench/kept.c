@@ -1,6 +1,7 @@
-/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: print what load by other programs costs a kept run, in virtual time.
- * The keeper is Kilter's own code; hosts and program are simulated. The output has a JSON object for each
- * level of load and each way to react to it. For random pickers, the numbers are means over seeds.
+/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: print how much time a run under `kilter run --keep` loses to other
+ * programs, in virtual time. The keeper, which moves and restarts the run, is Kilter's own code; hosts and
+ * program are simulated. The output has a JSON object for each level of load and each way to react to the
+ * load. If hosts are picked at random, the numbers are means over seeds.
  *
  * Four hosts have two cores each, and the run has four ranks. SWEEP_S is the time of a sweep on two idle
  * hosts. After a quarter of the sweeps, other programs arrive on the first two hosts in use: LEVEL processes
@@ -18,7 +19,7 @@ enum { HOSTS = 4, SLOTS = 2, RANKS = 4, LEVELS = 12, SEEDS = 20, LAG = 3 };
 static const double PROBE_S = 0.25, TICK_S = 0.05, DAY_S = 86400, REPORT_S = 0.1;
 
 typedef struct way {           /* a way in which a kept run reacts to load */
-    const char *name, *picker; /* name of the picker of hosts; NULL: the default one */
+    const char *name, *picker; /* name of the method that picks hosts; NULL: the default method */
     bool balances, moves;
 } way;
 
@@ -39,11 +40,13 @@ typedef struct world {
     int level;
     kl_keeper keeper;
     double now_s, look_s, begins_s, saved_s,
-        reported_s;  /* look_s: time when the measurement of the hosts ends; 0: no measurement runs */
+        /* look_s: time when the keeper's measurement of the hosts ends; 0: no measurement is running */
+        reported_s;
     int load[HOSTS]; /* processes of other programs on each core of the host */
     bool runs, asked, others, over, intruded;
     uint64_t attempt, number;
-    double done, saved;          /* sweeps */
+    /* done: number of sweeps done; saved: number of sweeps done at the last save */
+    double done, saved;
     uint32_t place[RANKS];       /* number of the host on which each rank runs */
     double part[LAG + 1][RANKS]; /* part[i][rank]: fraction of the rows that the rank has i sweeps from now */
     uint32_t moves;
@@ -89,7 +92,7 @@ static void order(void *self, const kl_keeper_host *hosts, size_t count, uint32_
 
 /* --- the simulated program --- */
 
-/* Divide the rows by the hosts' speeds. The program uses the new division after LAG sweeps. */
+/* Divide the rows in proportion to the hosts' speeds. The program uses the new division after LAG sweeps. */
 static void balance(world *w) {
     double sum = 0;
     memmove(w->part[0], w->part[1], sizeof w->part - sizeof w->part[0]);

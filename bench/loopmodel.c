@@ -1,4 +1,4 @@
-/* Print forecasts of the models of loops in src/steer, or simulate loops under round-robin scheduling.
+/* Print forecasts of the loop models in src/steer, or simulate loops under round-robin scheduling. The script
  * tools/paper2 calls this program in one of four ways:
  *
  *   loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…: the model of a pipeline
@@ -6,9 +6,10 @@
  *   loopmodel pipeline RANKS LOADED QUANTA BLOCKS…: simulate the efficiency of a pipeline
  *   loopmodel barrier RANKS LOADED QUANTA PARTS…: simulate a loop with a barrier after each part of its work
  *
- * The simulations repeat figures 11 and 13 of Siegell and Steenkiste. LOADED ranks share their processor with
- * a process that always computes. The two processes of such a processor get a quantum in turn. The ranks'
- * shares are balanced. All work together takes QUANTA quanta on one processor, and messages take no time. */
+ * The simulations repeat figures 11 and 13 of Siegell and Steenkiste. LOADED of the ranks share their
+ * processor with another process, which always computes. On such a processor, the two processes take turns; a
+ * turn is one quantum. Ranks have shares of work in proportion to their speeds. All work together takes
+ * QUANTA quanta on one processor, and messages take no time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,11 +22,12 @@ enum { MOST_RANKS = 64 };
 
 static const double NOTHING = 1e-9; /* tolerance for sums of times, in quanta */
 
-/* A processor; times are in quanta (time slices). A process that waits for a message loses the rest of its
- * quantum, and then waits until another process's quantum ends. */
+/* A processor; times are in quanta (time slices). A process that waits for a message loses the remaining part
+ * of its quantum. Then it waits until the other process's quantum ends. */
 typedef struct processor {
     bool loaded;
-    double until, left; /* until: time at which the rank ran last; left: rest of the rank's present quantum */
+    /* until: time at which the rank ran last; left: time that is left of the rank's present quantum */
+    double until, left;
 } processor;
 
 static double start_at(processor *p, double ready) {
@@ -60,7 +62,8 @@ static void set_scene(scene *s) {
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
 }
 
-static double has(const scene *s) { /* return the computing power that the ranks have, in processors */
+/* return the computing power of all ranks, in processors; a loaded rank has half a processor */
+static double has(const scene *s) {
     return s->ranks - s->loaded / 2.0;
 }
 

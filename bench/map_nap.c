@@ -1,12 +1,13 @@
-/* A command for tools/map: sleep for the given number of milliseconds. In the slot whose number the variable
- * SLOW_SLOT gives, sleep twice as long. usage: map_nap MS */
+/* A command for tools/map: sleep for the given number of milliseconds. If the command runs in the slot whose
+ * number is in the variable SLOW_SLOT, it sleeps twice as long. A slot runs one command at a time. usage:
+ * map_nap MS */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 int main(int argc, char **argv) {
-    const char *slot = getenv("PARALLEL_JOBSLOT"); /* the slot's number, which kilter map, GNU parallel,
-                                                    * and with an option xargs set */
+    /* number of this command's slot; kilter map, GNU parallel and (with an option) xargs set this variable */
+    const char *slot = getenv("PARALLEL_JOBSLOT");
     const char *slow = getenv("SLOW_SLOT");
     double ms = argc > 1 ? strtod(argv[1], NULL) : 0;
     if (slot && slow && strcmp(slot, slow) == 0)

@@ -1,7 +1,7 @@
-/* Compare the choice of --organise auto with the better of master and peers on random platforms. Print
- * tables in Markdown.
+/* Compare the choice of --organise auto, on random platforms, with the better of two ways: a master deals
+ * tasks, or peers exchange tasks. Print tables in Markdown.
  *
- * A farm does RUNS runs, the first one with a master. Before each later run the farm chooses who organises
+ * A farm makes RUNS runs, the first one with a master. Before each later run the farm chooses who organises
  * it. For comparison, each run is also simulated with a master and with peers.
  *
  * Tasks take 1 ms to 1 s. All runs have the same tasks, and hosts change their speed at the same times.
@@ -9,8 +9,8 @@
  *   --anew    each run has other tasks of the same law, and hosts change their speed at other times
  *   --each    print a line for every platform. The line begins with the seed, the number of workers, whether
  *             hosts keep their speed, and which way would be better if they did. Five values for each run
- *             follow: seconds with a master, with peers, as chosen, and of the bound, and the choice. At
- *             the end come the platform, the tasks, and the reason of the last choice.
+ *             follow: seconds with a master, seconds with peers, seconds as chosen, lower bound in seconds,
+ * and the choice. The platform, the tasks and the reason for the last choice are at the end of the line.
  *   --table   read such lines from the standard input, and print their tables
  *
  * usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]
@@ -25,8 +25,8 @@
 #include "platforms.h"
 #include "sim/sim.h"
 
-/* ANSWER_S: seconds of the master for a message. MESSAGE_S: seconds of a peer for sending or receiving a
- * message. Both are the defaults of `kilter simulate`. */
+/* ANSWER_S: time in seconds that the master needs for a message. MESSAGE_S: time that a peer needs to send or
+ * receive a message. Both are the defaults of `kilter simulate`. */
 static const double ANSWER_S = 1e-5, MESSAGE_S = 5e-6;
 static const double NEAR = 1.01;
 enum { MOST_WORKERS = 1024, MOST_PLATFORMS = 1000000 };
@@ -43,7 +43,8 @@ static const platform_range RANGE = {.most_workers = MOST_WORKERS,
 
 enum { RUNS = 8, LATE = RUNS / 2 }; /* LATE: number of the first run in the second half of the runs */
 
-typedef struct way_times { /* seconds of each run, with a master, with peers, and as chosen */
+/* seconds of each run: with a master, with peers, and in the way that the farm chose */
+typedef struct way_times {
     double master_s[RUNS], peers_s[RUNS], auto_s[RUNS];
     bool by_peers[RUNS]; /* whether the farm chose peers for the run */
 } way_times;
@@ -159,7 +160,7 @@ static bool oracle(const scene *s) {
     return faster;
 }
 
-/* Let the hosts' speeds change as those of the platform `drawn`. */
+/* Let the hosts' speeds change in the same way as those of the platform `drawn`. */
 static void change_profiles(kl_cluster *hosts, const kl_cluster *drawn) {
     for (uint32_t i = 0; i < hosts->group_count; i++)
         hosts->groups[i].host.profile = drawn->groups[i].host.profile;
@@ -217,11 +218,9 @@ static bool mostly_peers(const row *r) {
 
 /* Sums over all platforms, from which a line of a table is computed. */
 typedef struct tally {
-    double platforms, faster, second, late, oracle, fixed, master; /* platforms: their number; faster: number
-                                                                    * of those where peers are over 1 %
-                                                                    * faster in run 2; the others: numbers of
-                                                                    * runs that took almost the better way's
-                                                                    * time */
+    /* platforms: number of platforms; faster: number of platforms where peers are over 1 % faster in run 2;
+     * the others: numbers of runs that took at most NEAR times as long as the better way */
+    double platforms, faster, second, late, oracle, fixed, master;
     double ratio, master_ratio, worst, below;
 } tally;
 

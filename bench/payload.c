@@ -1,11 +1,11 @@
-/* payload: measure the cost of a byte between a master and its local workers.
+/* payload: measure the time for moving a byte between a master and its local workers.
  *
  *   payload [--total BYTES] [options of a farm, such as --workers N]
  *
  * The program moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB. The pieces are
  * results or inputs of tasks. For comparison, they also go through a pipe, through libzmq's ipc, and by
  * memcpy() in one process. The program prints GB/s, and the CPU seconds of its process per GB. In rows with
- * the words "looked at", both ends read the pieces in place; in the other rows the reader copies them into a
+ * the words "looked at", the pieces are read in place; in the other rows the receiver copies them into a
  * buffer. */
 #include <fcntl.h>
 #include <kilter/kilter.h>
@@ -56,7 +56,8 @@ static void check(const uint8_t *piece, uint64_t bytes, uint64_t number) {
 
 /* --- Kilter --- */
 
-/* Do one task. The shared data gives the length of the task's result. A task's input is read in place. */
+/* Do one task. The run's shared data has the length of the task's result. The task reads its input in
+ * place. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t bytes;
     (void)state;

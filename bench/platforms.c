@@ -40,9 +40,9 @@ static void add(char *spec, const char *format, ...) {
     va_end(args);
 }
 
-/* Draw how a host's speed changes during a run of about ideal_s seconds. On average, half of the groups keep
- * their speed. when: random numbers for the beginning of the change; NULL: take them from `d`, too. Return
- * whether the speed changes. */
+/* Draw how a host's speed changes during a run of about ideal_s seconds. On average, half of the groups of
+ * hosts keep their speed. The time when the change begins is drawn from `when`, or from `d` if `when` is
+ * NULL. Return whether the speed changes. */
 static bool add_profile(dice *d, dice *when, char *hosts, double ideal_s) {
     uint32_t kind = one_of(d, 6);
     double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);
@@ -74,8 +74,8 @@ static void add_law(dice *d, char *tasks, double mean_s) {
     }
 }
 
-/* Draw the number of hosts of each group. With `most`, draw a number of workers up to `most` and divide it
- * by the number of groups. */
+/* Draw the number of hosts of each group. If `most` is not 0, draw a number of workers up to `most`, and
+ * divide this number by the number of groups. */
 static uint32_t draw_group(dice *d, uint32_t most, uint32_t groups) {
     if (most == 0)
         return 1 + one_of(d, GROUP_MOST);

@@ -21,10 +21,10 @@ typedef struct platform_range {
     double least_s, most_s;         /* range of the mean time of a task, in seconds */
 } platform_range;
 
-/* Draw a platform. The same seed always gives the same one. */
+/* Draw a platform. The same seed always gives the same platform. */
 platform platform_of(uint64_t seed, const platform_range *range);
-/* Draw the same platform as for this seed, but let the hosts' speeds change at other times, which `run`
- * determines. run 0: at the same times. */
+/* Draw the platform of this seed, but let the hosts' speeds change at other times, which depend on `run`.
+ * With run 0, they change at the same times as in platform_of(). */
 platform platform_again(uint64_t seed, const platform_range *range, uint64_t run);
 
 /* Return whether the first argument is `option`. If it is, remove it from the arguments. */

@@ -1,6 +1,5 @@
-/* rounds RANKS: print what balancing a loop on this many ranks costs, without the time of messages. Two
- * methods are compared: all ranks decide from the same reports, or neighbours exchange rows with each
- * other. */
+/* rounds RANKS: print what balancing a loop on this many ranks costs, without the time of messages. Compare
+ * two methods: all ranks decide from the same reports, or neighbours exchange rows with each other. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -74,8 +73,8 @@ static void close_play(play *p) {
     free(p->reports);
 }
 
-/* Simulate one balancing period. An iteration takes 100 µs on a rank of speed 1. @return time of the
- * slowest rank divided by its time with balanced shares */
+/* Simulate one balancing period. An iteration takes 100 µs on a rank of speed 1. Return the slowest rank's
+ * time, divided by the time of a rank with balanced shares. */
 static double pass(play *p, const double *speed) {
     const uint64_t *bounds = kl_steer_shares(p->steer);
     double slowest_s = 0, sum = 0;

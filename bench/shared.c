@@ -3,9 +3,9 @@
  *   shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]
  *
  * Each sweep updates every second row from the rows above and below; the next sweep updates the other rows.
- * An update of a row computes E elements; for this, it passes over the row's M columns repeatedly. Neighbours
- * exchange whole rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has
- * the fraction F of the rows; the other ranks share the rest equally. */
+ * An update of a row computes E elements: it passes over the row's M columns until E elements are computed.
+ * Neighbours exchange whole rows of M doubles. The program runs for S seconds and prints the time of a sweep.
+ * Rank 0 has the fraction F of the rows; the other rows are divided equally among the other ranks. */
 #include <kilter/loop.h>
 #include <math.h>
 #include <mpi.h>
@@ -38,8 +38,8 @@ static void start_row(const grid *g, size_t i, double *row) {
         row[j] = (double)((i * 31 + j * 17) % 101) / 101;
 }
 
-/* Return whether the time of the run is over. Rank 0 decides; ranks ask so seldom that the question costs
- * no measurable time. */
+/* Return whether the time of the run is over. Rank 0 decides. Ranks ask rank 0 so seldom that asking costs no
+ * measurable time. */
 static bool over(const grid *g, double begun_s, double *asked_s, long sweep, long *next) {
     if (sweep < *next)
         return false;

@@ -2,10 +2,11 @@
  * many random platforms, and print tables in Markdown. All policies are simulated, so the best one of each
  * platform is known.
  *   --few: 5 to 20 tasks a worker instead of 20 to 400.
- *   --orders: compare AUTO with its own best of twelve other orders of the same tasks, which shows the effect
- *       of chance.
- *   --each: print a line for every platform, to compare two builds: seed, whether speeds are constant, AUTO's
- *       time, its ratio to the best time, the best policy, platform and tasks. */
+ *   --orders: compare AUTO with its best time over twelve other orders of the same tasks. This shows the
+ *       effect of chance.
+ *   --each: print a line for every platform, so that two builds can be compared. It has the seed, whether
+ *       speeds are constant, AUTO's time, the ratio of this time to the best time, the best policy, platform
+ *       and tasks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,8 @@ typedef struct row {
     platform p;
     double auto_s, best_s;
     const kl_policy *best;
-    uint64_t executed, tasks; /* executed: number of tasks that AUTO executed, where a task with a speculative
-                               * copy counts twice */
+    /* executed: number of tasks that AUTO executed; a task with a speculative copy counts as two */
+    uint64_t executed, tasks;
 } row;
 
 /* --- a run --- */
@@ -38,7 +39,8 @@ static void fail(const char *text) {
     exit(1);
 }
 
-/* The same tasks in another order: from task `first` to the last one, then from task 0 on. */
+/* The same tasks in another order: from task `first` to the last task, then from task 0 to the task before
+ * `first`. */
 typedef struct order {
     const kl_tasks *tasks;
     uint64_t first;
@@ -70,7 +72,8 @@ static double elapsed_s(const kl_cluster *cluster, order o, const kl_policy *pol
     return outcome.elapsed_s;
 }
 
-/* ECT is left out, because it deals as AUTO does in a first run. */
+/* Return whether to compare AUTO with this policy. ECT is left out, because AUTO deals tasks in the same way
+ * as ECT in a first run. */
 static bool is_other(const kl_policy *policy) {
     return policy != kl_policy_find("auto") && policy != kl_policy_find("ect");
 }

@@ -1,6 +1,6 @@
-/* Check how often the stated 90 % interval of the time left contains the real time left. Print a line for
- * each check during a run: the run's number, the fraction of work that is done, and four times in seconds.
- * The times are low, middle and high end of the forecast, and the real time left. */
+/* Check how often the real time left is within the stated 90 % interval. Print a line for each check during a
+ * run: the run's number, the fraction of work that is done, and four times in seconds. The four times are the
+ * forecast's low end, middle and high end, and the real time left. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "control/control.h"
 #include "sim/sim.h"
 
-enum { LOOKS = 10, /* PARTS has one more entry, which is never reached */ AT_ONCE = 2, GROUPS_MOST = 16 };
+enum { LOOKS = 10, /* PARTS has one entry more, 2, which no run reaches */ AT_ONCE = 2, GROUPS_MOST = 16 };
 static const double PARTS[LOOKS + 1] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 2};
 
 typedef struct look {
@@ -38,7 +38,7 @@ static double draw_normal(one_run *r) {
     return radius * cos(6.283185307179586 * draw(r));
 }
 
-/* Draw a task's time, with a mean near 1, from one of six laws. */
+/* Draw a task's time, with a mean near 1, from one of six probability laws. */
 static double draw_time(one_run *r, int kind) {
     switch (kind) {
     case 0:
@@ -61,8 +61,9 @@ static double draw_time(one_run *r, int kind) {
 static void note(one_run *r, double part, look seen) {
     if (r->count < LOOKS && part >= PARTS[r->count]) {
         seen.part = PARTS[r->count];
-        while (r->count < LOOKS && part >= PARTS[r->count]) /* if this state is the first after several of the
-                                                             * fractions, store it only for the last one */
+        /* if several fractions were passed since the last state, store this state only for the last of
+         * them */
+        while (r->count < LOOKS && part >= PARTS[r->count])
             r->looks[r->count++] = (look){0};
         r->looks[r->count - 1] = seen;
     }
@@ -199,8 +200,8 @@ static int run_real(uint64_t first, uint64_t runs, const char *kilter, const cha
     return failed > 0;
 }
 
-/* simulated: check farms in virtual time. real: check runs of kilter map with two slots, two runs at a
- * time. FIRST is the number of the first run, from which all its random numbers follow. */
+/* simulated: check farms in virtual time. real: check runs of kilter map with two slots each, two runs at a
+ * time. FIRST is the number of the first run; a run's number is the seed of its random numbers. */
 int main(int argc, char **argv) {
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0,
              runs = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;

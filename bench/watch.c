@@ -1,6 +1,7 @@
 /* An MPI program without Kilter. tools/watch measures the program alone and under kilter watch.
  *   watch call NAME                  print the nanoseconds of one call, the least of several series.
- *   watch stencil STEPS [PASSES]     print the seconds of a stencil with steps of 1 ms, and its passes. */
+ *   watch stencil STEPS [PASSES]     print the seconds of a stencil with steps of 1 ms, and its passes per
+ * step. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,8 +79,8 @@ static long passes_of_step(double *row) {
     return passes;
 }
 
-/* Time steps of a stencil. given: number of passes in a step; 0: find the number that takes 1 ms, and
- * print it. */
+/* Measure the time of a stencil. given: number of passes in a step; 0: find the number of passes that takes 1
+ * ms, and print it. */
 static void stencil(long steps, long given) {
     static double row[HALO], halo[2][HALO];
     MPI_Status statuses[4];

@@ -36,7 +36,7 @@ static const kl_option rows[] = {
      .needs = "sequential-check"},
 };
 
-/* --- finding kilter-cc, in the folder KILTER_LIBEXEC, of this program, libexec, or of the build --- */
+/* --- finding kilter-cc: in KILTER_LIBEXEC, or else beside this program, in libexec or in the build --- */
 
 static char *program_in(const char *folder, const char *below) {
     char *path = kl_text("%s/%s%s", folder, below, PROGRAM);

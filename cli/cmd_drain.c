@@ -56,8 +56,8 @@ static int check(const kl_command *command, const drain_options *options) {
     return EXIT_SUCCESS;
 }
 
-/* Drain a kept run, if FILE is its folder. With --host, the run's ranks leave the host; with --all, the
- * program is saved and stopped. */
+/* Drain a run of kilter run --keep, whose folder was given as FILE. With --host, the run's ranks leave the
+ * host. With --all, the program saves its state and stops. */
 static int drain_kept(const kl_command *command, const drain_options *options, bool workers) {
     const kl_control_drain *drain = &options->drain;
     if (workers)

@@ -46,7 +46,7 @@ static int by_fitness(const void *left, const void *right) {
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* Return what to print about a host. The factors of its fitness are NAN if it did not answer. */
+/* Return what to print about a host. If the host did not answer, the factors of its fitness are NAN. */
 static shown shown_host(const view *v, size_t i) {
     const kl_fit *fit = &v->fits[i];
     const kl_reading *r = kl_hosts_reading(v->hosts, i);

@@ -143,8 +143,8 @@ static void put_file(kl_json *j, const kl_record_file *file) {
 
 /* --- the command and its options --- */
 
-/* List the records of one folder. j NULL: print text. may_lack: the folder is the default one, which may
- * not exist yet. */
+/* List the records of one folder. j NULL: print text. may_lack: true: the folder need not exist, because it
+ * is the default folder. */
 static int list_folder(const char *folder, bool may_lack, kl_json *j) {
     kl_record_list list = {0};
     kilter_error error;

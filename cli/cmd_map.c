@@ -39,8 +39,8 @@ static kilter_status read_halt(const kl_value *v) {
                : kl_option_refuse(v, "neither never nor WHEN,WHY=N, as in now,fail=1 or soon,success=30%");
 }
 
-/* Read the number of slots: N, +N or −N (more or fewer than the cores), or N% of the cores. 0 means a slot
- * for each command. */
+/* Read the value of --jobs, a number of slots: N; +N or −N, relative to the number of cores; or N% of the
+ * cores. 0: as many slots as commands. */
 static kilter_status read_jobs(const kl_value *v) {
     bool relative = *v->text == '+' || *v->text == '-';
     char *end;

@@ -50,8 +50,8 @@ static bool is_old(const request *r, const kl_record_list *list, size_t i) {
 
 /* --- deleting --- */
 
-/* Return why the open file must not be deleted: it was written or replaced meanwhile, or belongs to another
- * user. NULL: it may be deleted. */
+/* Return why the open file must not be deleted: it was written or replaced since the folder was read, or
+ * belongs to another user. NULL: it may be deleted. */
 static const char *why_not_that_one(const kl_record_file *file, int fd) {
     struct stat opened, named;
     struct timespec written;

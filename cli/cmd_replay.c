@@ -1,4 +1,5 @@
-/* kilter replay: make a run's decisions again and show what led to them, from the record. */
+/* kilter replay: show from a run's record what led to each decision of the run, and make the decisions again.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 typedef struct request {
     bool json;
     const char *file, *program, *what_if;
-    double at_s;      /* at_s: seconds after the farm or loop was opened; −1: not given */
+    double at_s;      /* seconds after the farm or loop was opened; −1: not given */
     int64_t decision; /* number of the decision in the list; −1: not given */
 } request;
 

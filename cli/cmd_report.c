@@ -28,7 +28,7 @@ typedef struct request {
     bool json, failed;
     const char *file, *program;
     const char *into[TABLES + 1]; /* file or folder into which each output goes; NULL: not asked for */
-    int64_t run;                  /* −1: all */
+    int64_t run;                  /* number of the run to draw; −1: not given */
 } request;
 
 /* Return which output the user asked for; if several were asked for, the last one. */
@@ -110,8 +110,8 @@ static const kl_option rows[] = {
     KL_PROGRAM_ROW(request),
 };
 
-/* Check that at most one output is asked for. Otherwise print an error that names two of them. --failed with
- * --json is one output. */
+/* Check that at most one output is asked for. Otherwise print an error that names two of them. --failed and
+ * --json together count as one output. */
 static bool one_output(const request *r, const char **first, const char **second) {
     static const char *const names[] = {
         [GANTT] = "gantt", [PAGE] = "html", [TRACE_EVENTS] = "perfetto", [TABLES] = "csv"};

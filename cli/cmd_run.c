@@ -253,8 +253,8 @@ static bool any_left(const run_options *options) {
     return false;
 }
 
-/* Note which of the master and the hosts have ended. Other child processes are commands of Slurm; the code
- * that started these commands waits for them. */
+/* Note whether the master has ended, and which connections to hosts have ended. The other child processes are
+ * commands of Slurm. The code that started these commands waits for them. */
 static void reap(run_state *r) {
     const run_options *options = r->options;
     int status;
@@ -337,8 +337,9 @@ static kilter_status run_all(run_state *r, const sigset_t *awaited, const sigset
     return status;
 }
 
-/* Set the variable KILTER_RUN to the control socket's name only while the master starts. Otherwise Slurm's
- * jobs would inherit it. */
+/* Run the master of a farm whose workers come and go, until the master ends. The variable KILTER_RUN tells
+ * the master the name of its control socket. Remove the variable after the master's start, so that Slurm's
+ * jobs do not inherit it. */
 static kilter_status run_and_grow(run_state *r, const sigset_t *awaited, const sigset_t *before,
                                   kilter_error *error) {
     const kl_keep_options *keep = &r->options->keep;

@@ -37,7 +37,7 @@ static kilter_status read_policy(const kl_value *v) {
 #define POINT(member) .offset = offsetof(kl_control_setting, member)
 
 static const struct {
-    kl_option value; /* 0: auto */
+    kl_option value; /* name and values of the tuning point; for a number, the word auto sets 0 */
     size_t given;
 } POINTS[] = {
     {{"policy", .kind = KL_OPTION_OTHER, .read = read_policy}, offsetof(kl_control_setting, policy_given)},
@@ -91,7 +91,7 @@ static const kl_option rows[] = {
      KL_OPTION_SWITCH, AT(json)},
 };
 
-/* --- looking --- */
+/* --- showing the farm's state --- */
 
 /* Print the state with one write, so that the terminal never shows half of a state. */
 static int print_on_terminal(const kl_control_state *state) {

@@ -1,6 +1,6 @@
 /* Complete a command line. The shells' completion scripts run `kilter complete` with the words up to the
- * cursor. The last word, which may be empty, is completed. Each line of the answer is a fitting word, a
- * tab and its help; ":files" asks the shell for names of files. */
+ * cursor. The last word, which may be empty, is completed. Each line of the output has a word that fits, a
+ * tab, and the help for the word. The line ":files" asks the shell to complete names of files. */
 #include <string.h>
 
 #include "cmd.h"

@@ -14,7 +14,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-end_jobs() { # end the test's processes, and the jobs that the replaced commands of Slurm started: a job outlives the command that submitted it
+end_jobs() { # end the test's processes, and the jobs that the scripts in place of Slurm's commands started: a job outlives the command that submitted it
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     for file in "$place"/jobs/*/pid; do
         [ ! -s "$file" ] || kill -KILL -- "-$(cat "$file")" 2>/dev/null || :

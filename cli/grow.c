@@ -23,11 +23,11 @@ struct kl_grow {
     const kl_grow_options *options;
     kl_growth growth;
     kl_grow_slurm slurm;
-    kl_grow_hosts *places; /* NULL: Slurm */
+    kl_grow_hosts *places; /* hosts that can run workers; NULL: the workers are jobs of Slurm */
     int lock;
     kl_tuner *tuner; /* NULL: not connected to the farm */
     kl_control_state state;
-    bool known; /* true: the farm has reported its state at least once */
+    bool known; /* true: `state` is valid: the farm has begun a run, or has ended */
     double looked_s;
     kl_growth_host hosts[KL_CONTROL_HOSTS_MOST];
     kl_decision notes[NOTES_MOST]; /* decisions that were not recorded yet */
@@ -36,7 +36,7 @@ struct kl_grow {
 
 /* --- the folder of the farm's jobs --- */
 
-/* Write the farm's key into the folder, readable by its owner only. */
+/* Write the key with which workers join the farm into the folder. Only the owner can read this file. */
 static kilter_status write_key(const kl_grow *g, kilter_error *error) {
     kl_buffer text = {0};
     char *path = kl_keep_file(g->slurm.folder, "key");
@@ -117,8 +117,8 @@ static void attach(kl_grow *g) {
         g->tuner = NULL;
 }
 
-/* Read the state of the farm. If the farm has ended, no task is left. The same program may open another farm
- * later. */
+/* Read the state of the farm. If the farm has ended, note that no task is left, and try to attach again
+ * later: the same program may open another farm. */
 static void look_at_farm(kl_grow *g) {
     double now_s = kl_monotonic_s();
     if (now_s - g->looked_s < FARM_LOOK_S)
@@ -165,7 +165,8 @@ static kl_growth_farm farm_of(kl_grow *g) {
                             .count = s->host_count};
 }
 
-/* Send the decisions to the farm, which records them. The record exists from the farm's first run on. */
+/* Send decisions to the farm, which writes them into its record. Wait until the farm's first run, because the
+ * farm has no record before. */
 static void hand_notes(kl_grow *g) {
     uint32_t given = 0;
     while (g->tuner && g->state.tasks > 0 && given < g->note_count &&
@@ -225,7 +226,7 @@ static void carry_out(kl_grow *g) {
     }
 }
 
-/* --- open, look, close --- */
+/* --- opening, updating and closing --- */
 
 static void look_at_hosts(kl_grow *g, kl_growth_farm *farm) {
     uint64_t count = g->growth.job_count;

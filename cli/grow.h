@@ -37,8 +37,8 @@ kilter_status kl_grow_open(const kl_grow_options *options, kl_grow **grow, kilte
 /* Read the state of the farm and the queue, and start or end workers if needed. Call this several times a
  * second. Return false if the farm has no worker and will get none. */
 bool kl_grow_look(kl_grow *grow);
-/* Free everything. Jobs of a farm that ended well end by themselves; otherwise cancel the jobs. NULL does
- * nothing. */
+/* Free everything. If the farm did not end well, also cancel its jobs. Otherwise the jobs end by themselves.
+ * NULL does nothing. */
 void kl_grow_close(kl_grow *grow, bool ended_well);
 
 /* --- grow_slurm.c --- */
@@ -50,8 +50,8 @@ typedef struct kl_grow_slurm {
     kl_capture queue;
     bool asks;                 /* true: squeue was started and has not ended */
     uint64_t asked;            /* number of the newest job that squeue was asked about */
-    double asked_s, changed_s; /* asked_s: time when squeue was last asked; changed_s: time of the last
-                                * answer that differed from the one before */
+    double asked_s, changed_s; /* asked_s: time when squeue was last asked; changed_s: time of the last answer
+                                  that differed from the previous answer */
     char *answer;              /* last answer of squeue; NULL: none yet */
 } kl_grow_slurm;
 

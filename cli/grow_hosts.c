@@ -290,7 +290,7 @@ bool kl_grow_hosts_waits(kl_grow_hosts *h, bool useful) {
     return now_s - h->useful_s < h->options->wait_s;
 }
 
-/* --- open, look, close --- */
+/* --- opening, updating and closing --- */
 
 kilter_status kl_grow_hosts_open(const kl_grow_options *options, kl_grow_hosts **hosts, kilter_error *error) {
     kl_grow_hosts *h = calloc(1, sizeof *h);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Test kilter run --hosts without --keep: workers of a farm on listed hosts. A script replaces ssh. All hosts are this machine, and files give their
-# fitness.
+# Test kilter run --hosts without --keep: the workers of a farm run on the hosts of a list. A script replaces ssh. All hosts are this machine.
+# The test writes the fitness of each host into a file.
 # usage: grow_hosts_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
@@ -79,7 +79,7 @@ grep -q "grow .*a host gets workers" report.out && grep -q "shrink .*host second
     fail "the report does not have the decisions to grow and shrink: $(cat report.out)"
 ! pgrep -f "$stop" >/dev/null || fail "workers run although the farm has ended"
 
-# --- the picker random chooses hosts; then no host is fit any more
+# --- the picker `random` chooses hosts; then all hosts become unfit
 rm -f probe.* unreachable.*
 printf '%s slots=1\n' one two >hosts
 begin picks --pick random --seed 3

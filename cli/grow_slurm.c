@@ -167,7 +167,8 @@ static void put_line(const kl_grow_slurm *s, const kl_growth *g, kl_buffer *line
     kl_put_u8(line, 0);
 }
 
-/* Find the job's number in the output of sbatch: it is alone on a line, whatever else sbatch prints. */
+/* Find the job's number in the output of sbatch. The number stands alone on a line; sbatch may print other
+ * lines, too. */
 static bool take_number(const char *said, char id[KL_GROWTH_ID_BYTES]) {
     for (const char *at = said; *at; at += strcspn(at, "\n"), at += *at == '\n') {
         size_t digits = strspn(at, "0123456789");
@@ -201,7 +202,7 @@ void kl_grow_slurm_cancel(const char *ids, bool gently) {
     free(line);
 }
 
-/* --- asking --- */
+/* --- asking squeue for the states of jobs --- */
 
 /* Return whether to ask squeue again. Ask often after a change, because more changes may follow, and then
  * more and more rarely. */
@@ -225,7 +226,8 @@ static void begin_to_ask(kl_grow_slurm *s, const kl_growth *g) {
     kl_buffer_free(&line);
 }
 
-/* Ignore an error of squeue, unless the error says that Slurm no longer knows the job. */
+/* Store the answer of squeue. Ignore an error of squeue, except the error that Slurm does not know the jobs
+ * any more: then no job is left. */
 static bool take_answer(kl_grow_slurm *s, double now_s) {
     const char *text = s->queue.text.size > 0 ? (const char *)s->queue.text.data : "";
     bool none = strstr(text, "Invalid job id") != NULL, good = s->queue.code == 0 || none;

@@ -29,7 +29,7 @@ until_so shows "^workers  *4 at work"
 jobs_are 2 || fail "the farm does not have two jobs: $(squeue)"
 first=$(squeue -h -o %N | sort | head -n 1)
 
-# a drained node gives its workers back, and another node gets a job
+# the workers of a drained node leave the farm, and another node gets a job
 rm "$stop.hold" # the workers finish their tasks
 "$kilter" drain "$record" --host "$first" >/dev/null
 until_so says "$first gets no more workers: its workers were sent home"

@@ -69,7 +69,7 @@ chmod +x enter
 for _ in 1 2; do
     "$place/enter" loaded 'i=0; while [ $i -lt 100000000 ]; do i=$((i + 1)); done' &
     children+=($!)
-    disown $! # so that the shell prints no message about its end
+    disown $! # so that the shell prints no message when this process ends
 done
 printf 'quota\nloaded\nidle\n' >list
 

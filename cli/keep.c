@@ -12,7 +12,7 @@
 
 static const double TICK_S = 0.05, REFRESH_S = 0.5;
 enum { RANKS_MOST = 1 << 20 }; /* most ranks of a program if --ranks is not given */
-enum { EXIT_UNFINISHED = 75 }; /* EX_TEMPFAIL of sysexits.h: the same command would continue the run */
+enum { EXIT_UNFINISHED = 75 }; /* the same command continues the run; EX_TEMPFAIL of sysexits.h */
 
 typedef struct kept {
     const kl_keep_options *options;
@@ -67,8 +67,9 @@ static void store(kept *k) {
     kl_buffer_free(&text);
 }
 
-/* Continue the run from the state file, which an earlier keeper wrote. Its attempt may still run, or wait in
- * Slurm's queue. If it ended while there was no keeper, the keep folder tells how. */
+/* Continue the run from the state file, which an earlier keeper wrote. The attempt of the earlier keeper may
+ * still run, or wait in Slurm's queue. If the attempt ended while there was no keeper, a file in the keep
+ * folder tells how. */
 static kilter_status go_on(kept *k, const kl_buffer *text, kilter_error *error) {
     kl_keep_state s = kl_keep_state_read(text);
     bool known = k->slurm ? *s.job != '\0' : kl_keep_start_alive(&k->start),
@@ -201,8 +202,8 @@ static void look_at_allocation(kept *k) {
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = k->limit_s});
 }
 
-/* Check whether the program can report. If the disk is full, it cannot report, and its silence does not mean
- * that it hangs. */
+/* Check whether the program can report. If the disk is full, the program cannot report, so its silence does
+ * not mean that the program hangs. */
 static void look_at_folder(kept *k) {
     kilter_error error;
     bool deaf = !k->heard && !kl_keep_has_room(k->folder.path, &error);
@@ -280,7 +281,8 @@ static void begin(kept *k) {
                                .end = {.attempt = k->keeper.tally.attempt, .how = KL_KEEPER_REFUSED}});
 }
 
-/* Write the request to the program. If this fails, refresh() tries again. */
+/* Ask the program to save and stop, by a request in the keep folder. If the request cannot be written,
+ * refresh() tries again. */
 static void ask(kept *k, uint64_t number) {
     kilter_error error;
     const kl_keep_request request = {.number = number, .what = KL_KEEP_STOP};
@@ -354,7 +356,8 @@ static void look_around(kept *k) {
                             * program's state */
     refresh(k);
     look_at_orders(k);
-    carry_out_all(k); /* begin an attempt that was decided on, before its end is looked for */
+    carry_out_all(k); /* begin an attempt that the keeper has decided on, before checking whether the attempt
+                         has ended */
     if (runs(k)) {
         if (k->slurm)
             look_at_job(k);
@@ -428,7 +431,8 @@ static kilter_status open_folder(kept *k, kilter_error *error) {
     return k->checkpoint ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "--checkpoint: memory ran out");
 }
 
-/* With Slurm, count nodes instead of slots. The options of sbatch give the number of nodes. */
+/* Initialise the keeper. With Slurm, the keeper counts nodes instead of ranks; the options of sbatch give the
+ * number of nodes. */
 static void open_keeper(kept *k) {
     const kl_keep_options *o = k->options;
     kl_keeper_options how = {.ranks = o->ranks > 0 ? o->ranks : RANKS_MOST,
@@ -451,7 +455,7 @@ static void open_keeper(kept *k) {
     kl_keeper_init(&k->keeper, &how);
 }
 
-/* Skip the output of the job that an earlier keeper has already printed. */
+/* Skip the part of the job's output that an earlier keeper has already printed. */
 static void skip_output(kept *k) {
     struct stat info;
     char *path = kl_keep_file(k->folder.path, "output");
@@ -487,8 +491,8 @@ static void close_all(kept *k) {
     free(k->checkpoint);
 }
 
-/* Do not block a signal that is ignored, as under nohup: a blocked signal would be delivered although it
- * is ignored. */
+/* Return whether this process ignores a signal, as it ignores SIGHUP under nohup. The keeper must not block
+ * such a signal: if it waited for the signal, it would get the signal in spite of nohup. */
 static bool is_ignored(int number) {
     struct sigaction action;
     return number != SIGCHLD && sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;

@@ -76,7 +76,8 @@ void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool othe
 /* Return true once when all hosts have been measured; *views are the measurements, valid until the next
  * measurements begin. */
 bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
-/* Put hosts into the order in which the picker of the options takes them; a kl_keeper_order_fn. */
+/* Put hosts into the order in which the picker of the options takes them. The type of this function is
+ * kl_keeper_order_fn. */
 void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
 /* Note that an attempt began: round-robin will continue after the attempt's hosts, and random pickers will
  * draw again. */
@@ -86,16 +87,17 @@ bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Return whether a picker
 
 /* --- keep_start.c --- */
 
-typedef struct kl_keep_start { /* attempts that are processes of this host */
+typedef struct kl_keep_start { /* how to start attempts as processes of this host */
     const kl_keep_options *options;
     const char *folder, *checkpoint;
     kl_launcher launcher;
     const char *command; /* path of the launcher; NULL: its usual name */
     const char *mpi;     /* srun's --mpi; NULL: Slurm's default */
-    pid_t guard;         /* process id of the guard that this keeper started; 0: no such guard is alive */
-    double looked_s;     /* time when the guard's lock was last checked */
-    double gone_s; /* time when the guard was first found dead without a report of the attempt's end; 0: not
-                    * found dead */
+    pid_t guard; /* process id of the guard, a process that starts the launcher and reports its end; 0: this
+                    keeper has started no guard that is alive */
+    double looked_s; /* time when the guard's lock was last checked */
+    double gone_s;   /* time when the guard was first found dead without a report of the attempt's end; 0: not
+                      * found dead */
 } kl_keep_start;
 
 /* Find the launcher for the program's ranks. Errors: KILTER_ERR_USAGE, KILTER_ERR_INPUT */
@@ -158,8 +160,8 @@ typedef struct kl_keep_record {
     double opened_s;
     uint64_t decisions, moves;
     double gained_s, came_s, cost_s;
-    double last_came_s, last_spent_s; /* seconds that the last planned move saved and cost; they are recorded
-                                       * again when more is known */
+    double last_came_s, last_spent_s; /* seconds that the last planned move saved and cost, as last recorded;
+                                         a later record replaces them */
     uint64_t last;
 } kl_keep_record;
 

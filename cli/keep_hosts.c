@@ -13,7 +13,7 @@ struct kl_keep_hosts {
     double weight;
     uint64_t seed;
     uint32_t turn;  /* number of the host with which the picker round-robin begins */
-    uint32_t ranks; /* number of ranks of a full run */
+    uint32_t ranks; /* number of ranks that the user wants; UINT32_MAX: as many as the hosts allow */
     kl_keeper_view *views;
     char (*why)[KL_FIT_WHY_BYTES];
     size_t view_count;
@@ -104,8 +104,8 @@ void kl_keep_hosts_look(kl_keep_hosts *h, const kl_keeper *k, bool others, doubl
     kl_hosts_start(h->hosts);
 }
 
-/* Make the keeper's views of the measured hosts. A host whose measurement did not arrive in time has fitness
- * 0. */
+/* List for the keeper what was measured on each host. A host whose measurement did not arrive in time has
+ * fitness 0. */
 static bool make_views(kl_keep_hosts *h) {
     size_t count = kl_hosts_count(h->hosts);
     kl_fit *fits = calloc(count + 1, sizeof *fits);

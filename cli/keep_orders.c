@@ -17,7 +17,7 @@ static const struct {
     const char *name;
 } KINDS[] = {{KL_KEEPER_MOVE, "move"}, {KL_KEEPER_DRAIN, "drain"}, {KL_KEEPER_STOP, "stop"}};
 
-/* --- the keeper's side of a request --- */
+/* --- what the keeper does: read a request and answer it --- */
 
 static void take_field(const kl_field *f, kl_keep_order *order) {
     if (kl_field_is(f, "token") && strspn(f->value, "0123456789abcdef") == strlen(f->value))
@@ -61,7 +61,7 @@ void kl_keep_order_answer(const char *folder, const kl_keep_order *order, const 
     kl_buffer_free(&text);
 }
 
-/* --- the side of kilter move and kilter drain --- */
+/* --- what kilter move and kilter drain do: write a request and wait for the answer --- */
 
 static bool keeper_lives(const char *folder) {
     char *lock = kl_keep_file(folder, "lock");

@@ -321,7 +321,7 @@ kilter_status kl_keep_slurm_begin(kl_keep_slurm *s, const kl_keeper *k, kilter_e
     return status;
 }
 
-/* --- following --- */
+/* --- following the job's state --- */
 
 static void cancel(const kl_keep_slurm *s, const char *how) {
     char *line = *s->job ? kl_text("scancel %s %s 2>/dev/null", how, s->job)
@@ -386,7 +386,7 @@ static void follow(kl_keep_slurm *s) {
     free(line);
 }
 
-/* Kill the steps of a running job; its batch script then writes how they ended. The second time, or if the
+/* Kill the steps of a running job; its batch script then writes how they ended. At the second call, or if the
  * job does not run yet, cancel the whole job. */
 void kl_keep_slurm_kill(kl_keep_slurm *s) {
     if (!*s->job && !s->seeks)

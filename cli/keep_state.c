@@ -53,7 +53,8 @@ kl_keep_state kl_keep_state_read(const kl_buffer *text) {
     return s;
 }
 
-/* Return whether the attempt began on another host. Its guard's lock can be checked only there. */
+/* Return whether the attempt began on another host. The lock of the attempt's guard can be checked only on
+ * that host. */
 static bool is_elsewhere(const char *folder, const kl_keep_state *s) {
     char host[KL_HOST_BYTES];
     char *guard = kl_keep_file(folder, "running");

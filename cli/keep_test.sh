@@ -285,7 +285,7 @@ until_so grep -q "^attempt 2 begins with sweep .* on [bcd]:2" kept.out
 kill -TERM $pid
 ends 143
 
-# --- the keeper is killed, but the program continues: the next keeper finds the program, or how it ended
+# --- the keeper is killed, but the program continues: the next keeper finds the program, or finds out how the program ended
 cd "$place"
 run killed -n 2 --stay -- 100000
 until_so swept 12

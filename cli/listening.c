@@ -13,8 +13,8 @@
 
 #include "sys/sys.h"
 
-/* Choose a port below those that the system assigns, so that no other process gets the port before the
- * master opens it. */
+/* Choose a port below the range from which the system assigns ports. So no other process gets this port by
+ * chance before the master opens it. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200 };
 
 static bool is_free(int port) {

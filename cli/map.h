@@ -35,21 +35,22 @@ typedef struct kl_map_needs { /* what a command needs; all zero: only one core *
 /* Read a resource such as "gpu=2". If `use`, the number is what each command uses; otherwise it is what the
  * host has. false: the text is malformed. */
 bool kl_map_needs_read(const char *text, bool use, kl_map_needs *needs);
-/* Set *slots to the number of commands that this host can run at once. jobs: the user's text for the number
- * already in *slots; NULL: the user gave no number. KILTER_ERR_USAGE: not even one command fits. */
+/* Set *slots to the number of commands that this host can run at once. The parameter jobs is the text of the
+ * option --jobs, whose number is already in *slots; NULL: the option was not given. KILTER_ERR_USAGE: not
+ * even one command fits. */
 kilter_status kl_map_needs_fit(kl_map_needs *needs, const char *jobs, uint32_t *slots, kilter_error *error);
-/* Append the environment variables that tell the commands of a slot (from 0 on) which units to use, as
- * "NAME=VALUE" with a NUL each. */
+/* Append the environment variables that tell the commands of a slot which units of resources to use, as
+ * "NAME=VALUE" with a NUL each. The first slot is 0. */
 void kl_map_needs_variables(const kl_map_needs *needs, uint32_t slot, kl_buffer *variables);
 
 /* --- map_guard.c: the table of running commands, which all processes of a run on this host share --- */
 
 enum { KL_MAP_STARTING = -1 };
 
-typedef struct kl_map_slot {
-    atomic_int worker;  /* process id of the worker that uses the slot; 0: none */
-    atomic_int command; /* process group of the running command; 0: no command runs; KL_MAP_STARTING: a
-                         * command is starting */
+typedef struct kl_map_slot { /* a row of the table, for one command at a time */
+    atomic_int worker;       /* process id of the worker that uses the slot; 0: none */
+    atomic_int command;      /* process group of the running command; 0: no command runs; KL_MAP_STARTING: a
+                              * command is starting */
 } kl_map_slot;
 
 typedef struct kl_map_guard {
@@ -63,10 +64,11 @@ typedef struct kl_map_guard {
     pid_t pid; /* process id of the guard process, which ends commands whose workers have died */
     kl_map_needs needs; /* what each command needs */
     uint64_t disk_left; /* bytes that outputs must leave on the disk of `folder` */
-    kl_map_halt halt; /* condition of --halt: when it is met, workers let no further command begin, before the
-                       * master knows of it; all zero: only the master ends the run early */
-    uint64_t total;   /* number of commands, for `halt` */
-    atomic_ulong failed, succeeded; /* number of commands that workers saw end */
+    kl_map_halt halt;   /* condition of --halt; when it is met, workers start no further command, even before
+                           the master knows; all zero: only the master ends the run early */
+    uint64_t total;     /* number of commands, for `halt` */
+    atomic_ulong failed,
+        succeeded; /* numbers of commands that failed and that succeeded, as the workers count them */
     kl_map_slot slot[];
 } kl_map_guard;
 
@@ -120,7 +122,7 @@ typedef struct kl_map_setup {        /* what workers get before their first comm
 } kl_map_setup;
 
 void kl_map_put_setup(kl_buffer *out, const kl_map_setup *setup, size_t count, const char *const *words);
-/* The functions of the workers' farm. kilter_farm_options.user is the kl_map_guard. */
+/* Functions that the farm calls in each worker. kilter_farm_options.user is the kl_map_guard. */
 int kl_map_work(const kilter_task *task, kilter_result *result, void *state);
 int kl_map_start(const kilter_worker *worker, void **state);
 int kl_map_take_setup(kilter_bytes shared, void *state);
@@ -129,10 +131,11 @@ void kl_map_stop(void *state);
 /* --- map_print.c: outputs --- */
 
 typedef struct kl_map_printer {
-    bool keep, tag;        /* keep: print outputs in the order of the commands; tag: begin each line of output
-                            * with the command's values */
-    uint64_t next;         /* if `keep`: number of the next command whose output is printed, from 1 on */
-    kilter_bytes *waiting; /* [waiting_room] if `keep`: results of later commands, which wait */
+    bool keep, tag; /* keep: print outputs in the order of the commands; tag: begin each line of output
+                     * with the command's values */
+    uint64_t next;  /* with `keep`, number of the command whose output is printed next; the first is 1 */
+    kilter_bytes
+        *waiting; /* [waiting_room] with `keep`, results that wait until all earlier commands are printed */
     uint64_t waiting_room;
     const char *results;          /* folder in which outputs are stored instead of printed; NULL: print
                                    * them */
@@ -228,7 +231,7 @@ typedef struct kl_map_request { /* the options; the table of options has the off
     size_t word_count;
     kl_map_source *sources;
     size_t source_count;
-    kl_map_list list; /* with `after` */
+    kl_map_list list; /* if `after` is not NULL: the commands of its file */
 } kl_map_request;
 
 /* Run all commands. Return the exit code. */

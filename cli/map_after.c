@@ -40,8 +40,8 @@ bool kl_map_order_next(kl_map_order *o, uint64_t *i) {
     return true;
 }
 
-/* Return the number of commands in the longest chain that is left. A search of a long list takes time, so
- * search only at every LOOK_EVERY-th call. */
+/* Return the number of commands in the longest chain that is left. In a chain, each command waits for the
+ * command before it. A search of a long list takes time, so search only at every LOOK_EVERY-th call. */
 uint64_t kl_map_order_chain(kl_map_order *o) {
     const kl_map_waits *w = &o->waits;
     if (o->looks++ % LOOK_EVERY != 0 && w->list->count > LOOK_EVERY)

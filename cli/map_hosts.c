@@ -23,8 +23,8 @@ static const double PAUSE_S = 0.25, PAUSE_MOST_S = 30, END_PATIENCE_S = 5, LIST_
 static const double WORKED_S = 5;         /* a connection counts as good after this many seconds */
 static const double SILENCE_MOST_S = 30;  /* seconds without a line from a host, after which the connection is
                                            * ended and tried again */
-static const double SILENCE_AT_END_S = 3; /* seconds without a line from a host, at the end of the run, after
-                                           * which Kilter does not wait for the host */
+static const double SILENCE_AT_END_S = 3; /* like SILENCE_MOST_S, but at the end of the run: after this time,
+                                             Kilter no longer waits for the host */
 
 typedef struct host {
     char *name;

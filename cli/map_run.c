@@ -22,8 +22,8 @@ typedef struct map_run {
     kl_buffer bytes;      /* inputs of all tasks; an input is the number and the values of a command */
     kilter_bytes *inputs; /* [commands] */
     uint32_t *tries;      /* [commands] how often each command was started; NULL: each is started only once */
-    uint64_t *tasks;      /* number of the command of each task; empty if tasks and commands have the same
-                           * numbers */
+    uint64_t *tasks; /* tasks[t]: number of the command that task t runs; empty if tasks and commands have the
+                        same numbers */
     uint64_t task_count, task_room;
     kl_map_order *order; /* with --after: the order of the commands; NULL: commands do not wait for each
                           * other */
@@ -127,7 +127,7 @@ static bool note_task(map_run *m, uint64_t i) {
     return true;
 }
 
-/* Add a task to the run that runs command `i`. */
+/* Add to the run a task that executes command `i`. */
 static kilter_status add_task(map_run *m, uint64_t i, kilter_error *error) {
     if (!note_task(m, i))
         return kl_fail(error, KILTER_ERR_MEMORY, "adding a command: memory ran out");
@@ -146,7 +146,7 @@ static bool try_again(map_run *m, const kl_map_result *r) {
     return true;
 }
 
-/* Skip the commands that come after a failed command. */
+/* Skip the commands that had to wait for a failed command. */
 static void skip_users(map_run *m, uint64_t i) {
     uint64_t count = kl_map_order_failed(m->order, i);
     m->skipped += count;
@@ -182,7 +182,7 @@ static int code_of_failures(uint64_t failed) {
     return (int)(failed < CODE_MOST ? failed : CODE_MOST);
 }
 
-/* Return the exit code that GNU parallel has for a run that --halt ends after this command. */
+/* Return the exit code of a run that --halt ends after this command. GNU parallel has the same exit code. */
 static int code_of_halt(const map_run *m, const kl_map_result *r) {
     const kl_map_halt *halt = &m->q->halt;
     if (halt->why == KL_MAP_ON_SUCCESS)
@@ -370,8 +370,9 @@ static kilter_status open_joblog(map_run *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Tell the workers on this host the condition of --halt under which the run ends early. They do not know
- * whether a failed command is started again, so with --retries only the master decides. */
+/* Tell the workers on this host the condition of --halt under which the run ends early. Workers do not know
+ * whether the master starts a failed command again. So with --retries, only the master decides when the run
+ * ends. */
 static void tell_guard(map_run *m) {
     if (!m->tries)
         m->guard->halt = m->q->halt;

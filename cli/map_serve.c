@@ -131,7 +131,7 @@ static void say_alive(serving *s) {
 
 static int serve(serving *s) {
     char rest[256];
-    s->guard->silent = true; /* set before the workers start, which read this value */
+    s->guard->silent = true; /* set this before starting the workers, because they read it */
     for (uint32_t i = 0; i < s->slots; i++)
         start(s, i);
     while (s->left > 0) {

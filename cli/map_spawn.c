@@ -121,7 +121,7 @@ static bool read_some(stream *s) {
 }
 
 /* Read the rest of an output after the command has ended. A process that the command left behind may write
- * for ever, so stop at what is in the pipe now. */
+ * for ever, so read only what is in the pipe now. */
 static void drain(stream *s) {
     int there = 0;
     if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &there) != 0)
@@ -295,8 +295,8 @@ static void wait_for(waiting *w, stream streams[2]) {
     }
 }
 
-/* Kilter has ended the command, and the command's first process is gone. Give its other processes the same
- * time to end, and then kill them. */
+/* End the other processes of a command that Kilter has ended, after the command's first process is gone. Wait
+ * for their end until kill_at_s, but not longer than TERM_PATIENCE_S. Then kill them. */
 static void end_others(const waiting *w) {
     double until_s = fmin(w->kill_at_s, kl_monotonic_s() + TERM_PATIENCE_S);
     while (kl_signal_session(w->pid, 0) && kl_monotonic_s() < until_s)

@@ -21,7 +21,7 @@ static kilter_status no_memory(const reading *r) {
 
 /* --- columns --- */
 
-/* Find the first match with at least one character, at or after `at`. */
+/* Find the next separator of columns, at or after `at`: a match of --colsep with at least one character. */
 static bool find_separator(const reading *r, const char *begin, const char *at, regmatch_t *match) {
     for (; regexec(&r->columns, at, 1, match, at > begin ? REG_NOTBOL : 0) == 0; at++) {
         match->rm_so += at - begin;
@@ -61,8 +61,8 @@ static kilter_status cut_columns(const reading *r, kl_map_source *source) {
     return good ? KILTER_OK : no_memory(r);
 }
 
-/* Translate a backslash and a letter from Perl's regular expressions to those of the C library. NULL: the C
- * library reads them as Perl does. inside: they are within brackets. */
+/* Translate a backslash and this letter from Perl's regular expressions to those of the C library. NULL: the
+ * C library gives the two characters the same meaning. inside: they are within brackets. */
 static const char *stands_for(char letter, bool inside) {
     return letter == 't'             ? "\t"
            : letter == 'd'           ? inside ? "0-9" : "[0-9]"

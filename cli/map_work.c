@@ -65,7 +65,7 @@ int kl_map_take_setup(kilter_bytes shared, void *state) {
     return read_words(w, texts, rest) == KILTER_OK ? 0 : 1;
 }
 
-/* --- begin and end of a worker --- */
+/* --- starting and ending a worker --- */
 
 int kl_map_start(const kilter_worker *worker_, void **state) {
     worker *w = calloc(1, sizeof *w);

@@ -28,7 +28,7 @@
   must(document.getElementById('detail').textContent.includes('Decision: workers'), `detail: ${document.getElementById('detail').textContent}`);
   must(document.getElementById('detail').textContent.includes('later than forecast'), 'the outcome is missing');
 
-  // the picture tells the truth: the darkness of worker 0's row adds up to its busy time, at each zoom
+  // the picture is right: at each zoom, the darkness of worker 0's row adds up to the worker's busy time
   const canvas = document.getElementById('timeline'), row = 44 + 8, left = 118;
   for (const [from, to, busy] of [[0, 42.5, 6], [1, 3.125, 2], [1, 1.2, 0.2 * 0.25 / 0.2578125]]) {
     p.show(from, to);

@@ -59,10 +59,11 @@ typedef struct kl_basis {
     double rate;      /* units of work that the mean worker does in a second of computing */
     kl_load load;     /* the run's load on resources that workers share; all zero: not known */
     bool uneven;      /* true: the fastest worker of the run is over 5 % faster than the slowest */
-    /* standard deviation divided by mean, of the times of similar runs: those with the same numbers of tasks
-     * and workers; 0: there are too few such runs */
+    /* standard deviation of the times of similar runs, divided by their mean; similar runs have the same
+     * numbers of tasks and workers; 0: there are too few such runs */
     double runs_differ;
-    double alike_s; /* mean seconds of the similar runs, without l_m; 0: there are too few such runs */
+    double alike_s; /* mean seconds of the similar runs, without the master's own time; 0: there are too few
+                       such runs */
     double beyond;  /* factor by which the similar runs took longer than the model says; 1: not known */
     kl_measured *measured;
     size_t measured_count;
@@ -83,7 +84,7 @@ typedef struct kl_basis {
 
 /* Set missing inputs from run number `run` of the record. If `run` is −1, take the last run whose tasks are
  * all done. If no run is complete, take the last run of which some tasks are done; these represent all its
- * tasks. KILTER_ERR_INPUT: the record has no such run, or the run tells nothing; also the errors of
+ * tasks. KILTER_ERR_INPUT: the record has no such run, or nothing was computed in the run; also the errors of
  * kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
 /* Compute missing inputs from the given ones, or set them to 0. KILTER_ERR_INPUT: T_c, the time of all
@@ -113,8 +114,8 @@ typedef struct kl_protocol {
     const char *name;
     /* greatest number of workers that the master can keep busy; UINT32_MAX: no number is too great */
     uint32_t capability;
-    kl_point best, fastest;               /* best: the point with the lowest P_i up to the capability;
-                                           * fastest: the point with the lowest T_t */
+    kl_point best, fastest; /* best: the point with the lowest performance index up to the capability;
+                               fastest: the point with the shortest time */
     kl_point rounds_best, rounds_fastest; /* the best and the fastest point if work is dealt in several
                                            * rounds; workers = 0: not known */
     kl_point *points;                     /* the points that are printed as rows */

@@ -113,8 +113,8 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
     return KILTER_OK;
 }
 
-/* Return the seconds from the previous run's end to this run's begin, in which only the master works.
- * Return 0 if another master did the previous run. */
+/* Return the seconds between the end of the previous run and the beginning of this one. In this time, only
+ * the master works. Return 0 if another master did the previous run. */
 static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     if (it == r->iterations)
         return 0;
@@ -125,8 +125,8 @@ static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     return gap_s > 0 ? gap_s : 0;
 }
 
-/* Return the standard deviation of a task's time, divided by its mean. Both are taken on each worker
- * separately, so differences between workers do not count. */
+/* Return the standard deviation of a task's time, divided by its mean. Both numbers are computed for each
+ * worker separately, so differences between workers do not count. */
 static double task_cv(const kl_report_iteration *it) {
     double sum = 0, tasks = 0;
     for (size_t i = 0; i < it->share_count; i++) {
@@ -193,13 +193,14 @@ static double startup_s(const kl_report *r) {
     return alone_s < s ? alone_s : s;
 }
 
-/* Return which cost per byte to use: that of the link, if workers on other hosts measured it. */
+/* Return the name of the cost per byte to use: the cost of the link, if workers on other hosts have measured
+ * it. */
 static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Return the last run whose tasks a master dealt. Only for such runs the load is measured. NULL: there is no
- * such run. */
+/* Return the last run in which a master gave out the tasks. The load on shared resources is measured only in
+ * such runs. NULL: there is no such run. */
 static const kl_report_iteration *last_measured(const kl_report *r) {
     size_t count = r->iteration_count;
     while (count > 0 && by_peers(&r->iterations[count - 1]))
@@ -207,8 +208,8 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
     return count > 0 ? &r->iterations[count - 1] : NULL;
 }
 
-/* Read the load on shared resources, which the record has only for the last run whose tasks a master dealt.
- * Return the factor of kl_load_fit(). */
+/* Read the load on shared resources. The record has it only for the last run in which a master gave out the
+ * tasks. Return the factor of kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != last_measured(r))

@@ -8,7 +8,7 @@
 
 enum {
     MEASURED, /* Numbers of the plotted series. The first series is measured. Then each protocol has two
-               * series: of one round, and of several rounds. */
+                 series: for work dealt in one round, and in several rounds. */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,

@@ -33,16 +33,16 @@ static double answer_s(const kl_basis *b, uint32_t workers) {
     return recorded ? kl_model_answer_s(&b->load, workers) : value(b, KL_IN_ANSWER_S);
 }
 
-/* Return the smallest number of tasks in a chunk with which the master can keep this number of workers
- * busy. */
+/* Return the least number of tasks in a chunk with which the master can keep `workers` workers busy.
+ */
 static double least_chunk(const kl_basis *b, uint32_t workers) {
     double answer = answer_s(b, workers);
     double least_s = kl_model_min_chunk_s(isfinite(answer) ? answer : value(b, KL_IN_STARTUP_S), workers);
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
-/* Put the parts of the recorded rounds into b->scratch, and return the number of rounds. A round with too few
- * tasks for all workers is joined to the next round. */
+/* Put into b->scratch the fraction of the work that each recorded round has, and return the number of rounds.
+ * A round with too few tasks for all workers is joined to the next round. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
     double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
@@ -191,8 +191,8 @@ static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, k
     return KILTER_OK;
 }
 
-/* Choose the largest number of workers to examine: a little more than the master can keep busy. Beyond this
- * number, times rise. */
+/* Choose the largest number of workers to examine: a little more than the master can keep busy. With more
+ * workers than the master can keep busy, a run takes longer. */
 static uint32_t choose_most(const kl_basis *b) {
     uint32_t feeds = capability_of(b, KL_ASYNCHRONOUS);
     uint32_t most = feeds == UINT32_MAX ? UNLIMITED : feeds < LOOKED_AT_MOST ? feeds + feeds / 4 : feeds;

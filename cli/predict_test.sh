@@ -142,7 +142,7 @@ expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "unexpected output for a killed run: $(cat cut.out)"
 "$kilter" predict --verbose --run 0 killed.kilter | same cut.out - "the same run, named"
 
-# the run was cancelled: its tasks that were done represent all its tasks
+# the run was cancelled: the prediction assumes that its other tasks are like the tasks that were done
 "$writer" cancelled cancelled.kilter
 "$kilter" predict --verbose cancelled.kilter >cut.out
 holds cut.out 'the run ended early: cancelled: 90 of its 120 tasks were done'

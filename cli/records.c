@@ -25,8 +25,8 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* Use the time of the record's log, too: each write changes the log, and the record's own file only now
- * and then. */
+/* Use the time of the record's log, too: each write changes the log, but the record's own file changes only
+ * now and then. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes) {
     struct stat info;
     bool there = false;

@@ -16,8 +16,8 @@ static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunk
         t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, stored});
 }
 
-/* Add `chunks` chunks of 10 tasks each to the record. They alternate between two workers, the second at
- * half the first's speed. */
+/* Add `chunks` chunks of 10 tasks each to the record. Two workers do the chunks in turn; the second worker is
+ * half as fast as the first. */
 static void push_work(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
     kl_trace_decision(t, &(kl_trace_moment){.now_s = began_s, .run = run, .chunk = UINT64_MAX},
                       &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, began_s + 2, -1.75, 0,

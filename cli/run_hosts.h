@@ -28,8 +28,8 @@ typedef struct kl_run_how {
 /* Return how many words the program has before "--", or in all. Kilter's options are inserted after these
  * words. */
 size_t kl_own_words_of(char *const *program);
-/* Start a child process that runs `words` with the signal mask `signals`. input: descriptor of its
- * standard input; −1: keep this process's. */
+/* Start a child process that runs `words` with the signal mask `signals`. input: descriptor of the child's
+ * standard input; −1: the standard input of this process. */
 pid_t kl_run_start(char *const *words, int input, const sigset_t *signals);
 /* Start the workers of a host. They end when host->input is closed. Errors: KILTER_ERR_SYSTEM,
  * KILTER_ERR_MEMORY */

@@ -10,10 +10,10 @@ typedef struct kl_smpi_farm {
     /* File with the host of each rank, one on each line: first the master's, then the workers'; a host may be
      * listed several times. NULL: the master is on the platform's first host, and each host has a worker. */
     const char *hosts;
-    const char *tasks, *policy; /* texts as after the options --tasks and --policy */
+    const char *tasks, *policy; /* values of the options --tasks and --policy, as text */
     uint32_t iterations;        /* number of runs, at least 1 */
     uint64_t seed, task_bytes, result_bytes;
-    /* seconds that a master of speed 1 needs for a message; negative: as long as a real master */
+    /* seconds that a master of speed 1 needs for a message; negative: as long as a real master needs */
     double answer_s;
     const char *record; /* path of the run record to write; NULL: write none */
 } kl_smpi_farm;
@@ -23,7 +23,7 @@ typedef struct kl_smpi_iteration { /* results of one run; the fields have the sa
     double elapsed_s, bound_s, efficiency;
     uint64_t chunks;
     uint32_t workers;
-    double began_s; /* begin of the run, in seconds since the simulation began */
+    double began_s; /* time at which the run began, in seconds since the simulation began */
 } kl_smpi_iteration;
 
 /* Return the path of the engine's program, in this program's folder or in the folder KILTER_LIBEXEC;

@@ -22,8 +22,8 @@ char *kl_smpi_program(void) {
 
 typedef struct child {
     pid_t pid;
-    int out, errors; /* out: reading end of the pipe from its standard output; errors: from its standard
-                      * error */
+    int out, errors; /* out: reading end of the pipe from the child's standard output; errors: the same for
+                        its standard error */
 } child;
 
 enum { MOST_ARGUMENTS = 32, NUMBER_BYTES = 32 };

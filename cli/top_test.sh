@@ -36,7 +36,7 @@ screen_has() { # WORDS: make kilter top paint the whole screen (Ctrl-L), wait fo
     done
     grep -aq -- "$1" screen
 }
-# While a farm answers late, keys have no effect. So the tests repeat the key and the answer to its question.
+# A key has no effect while the farm is late with an answer. So the tests press a key, and answer its question, until this has an effect.
 asked() { # KEY WORDS ANSWER: press the key, which asks a question with these words, and press the answer
     press "$1"
     screen_has "$2" || return 1

@@ -86,7 +86,7 @@ static uint64_t ranks_of_last(const gathered *g) {
 }
 
 /* Keep only the files of the last program, because a script may start several programs one after the other.
- * For each rank, keep its last file among those of programs with as many ranks as the last program. */
+ * For each rank, keep the newest file of a program that had as many ranks as the last program. */
 static void keep_last(gathered *g) {
     size_t kept = 0;
     uint64_t ranks = ranks_of_last(g);

@@ -28,7 +28,8 @@ function(kilter_pc PC_NAME PC_DESCRIPTION PC_REQUIRES PC_CFLAGS PC_LIBS)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 endfunction()
 
-# A program that links a static library must also link the libraries that this one uses. A shared library names the libraries it uses itself.
+# A program that links a static library must also link the libraries that this static library uses. A shared library itself names the libraries that
+# it uses.
 set(about "Keeps parallel programs in balance on unequal, shared, changing machines")
 if(BUILD_SHARED_LIBS)
     kilter_pc(kilter "${about}" "" "" "")

@@ -1,12 +1,12 @@
 # Find Open MPI and MPICH by their compiler wrappers. Set KILTER_MPIS, the list of the MPIs found, and for each of them:
 #   mpi_NAME               the CMake target of the MPI, with its include folders and libraries
 #   KILTER_MPIEXEC_NAME    the launcher of the MPI
-#   KILTER_SUFFIX_NAME     the ending of names of the MPI's tests and test programs: empty for the first MPI found
+#   KILTER_SUFFIX_NAME     the suffix in the names of this MPI's tests and test programs: empty for the first MPI found
 #
 # The option KILTER_MPI says which MPIs are looked for: ON (both), OFF, or a list of names. An MPI in the list must exist. If the wrappers do not have
 # Debian's names, give -DKILTER_MPICC_openmpi=FILE and -DKILTER_MPIEXEC_openmpi=FILE.
 
-# Find out for which MPI a wrapper compiles.
+# Set `out` to the name of the MPI for which a compiler wrapper compiles.
 function(kilter_mpi_of_wrapper wrapper out)
     execute_process(COMMAND ${wrapper} -showme:version OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
     set(name mpich)
@@ -16,7 +16,7 @@ function(kilter_mpi_of_wrapper wrapper out)
     set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
-# Make a target from the command that a wrapper would run.
+# Make a CMake target for an MPI: take the folders and libraries from the command that the wrapper would run.
 function(kilter_mpi_target name wrapper)
     execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE command COMMAND_ERROR_IS_FATAL ANY)
     separate_arguments(includes UNIX_COMMAND ${command})

@@ -26,7 +26,8 @@ function(kilter_mpi_test_program name)
     add_dependencies(mpi_tests ${name}${suffix})
 endfunction()
 
-# Tests run more ranks than cores. Ranks are not bound to cores, because each mpirun would bind its first rank to the first core.
+# Set `out` to the launcher flags for tests. Tests may run more ranks than there are cores. Ranks are not bound to cores, because each mpirun would
+# bind its first rank to the first core.
 function(kilter_mpi_launcher_flags out)
     set(flags "")
     if(mpi STREQUAL openmpi)
@@ -49,8 +50,8 @@ function(kilter_mpi_test name ranks target)
     kilter_mpi_test_properties(${name}${suffix} ${ranks})
 endfunction()
 
-# Add a test whose launcher lets ranks survive when others are killed. Its exit code does not show whether the ranks are right, so the test passes if
-# the program prints SAYS.
+# Add a test in which ranks must survive when other ranks are killed. The launcher's exit code does not show whether the surviving ranks did the
+# right thing, so the test passes if the program prints SAYS.
 function(kilter_mpi_survivors_test name says ranks target)
     kilter_mpi_launcher_flags(flags)
     if(mpi STREQUAL mpich)

@@ -1,6 +1,6 @@
-# kilter_purposes(): label each test of this folder with its purpose (quick, check or soak), as tests/purposes.txt says.
-# Each CMakeLists.txt that adds tests calls it last. Under a sanitizer, the function also gives the tests more time, and makes a test fail if it
-# prints a report of the sanitizer. Configuration fails if a test is not in that file. The tests of both MPIs have the same purpose.
+# kilter_purposes(): label each test of this folder with its purpose (quick, check or soak), as tests/purposes.txt says. Each CMakeLists.txt
+# that adds tests calls it last. Under a sanitizer, the function also gives the tests more time, and makes a test fail if it prints a report of
+# the sanitizer. Configuration fails if a test is not in tests/purposes.txt. A test has the same purpose under both MPIs.
 set(KILTER_PURPOSES ${PROJECT_SOURCE_DIR}/tests/purposes.txt)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KILTER_PURPOSES})
 file(STRINGS ${KILTER_PURPOSES} KILTER_PURPOSE_LINES REGEX "^(quick|check|soak) ")
@@ -22,7 +22,7 @@ function(kilter_purposes)
     endforeach()
 endfunction()
 
-function(kilter_purpose_of test out) # find the purpose: that of the first line in tests/purposes.txt whose pattern matches the whole test name
+function(kilter_purpose_of test out) # set `out` to the test's purpose; the first line of tests/purposes.txt whose pattern matches the whole test name gives it
     string(REGEX REPLACE "-mpich$" "" test ${test})
     foreach(line ${KILTER_PURPOSE_LINES})
         string(REGEX MATCH "^([a-z]+) +([^ ]+)" matched "${line}")

@@ -1,4 +1,4 @@
-/* Integer expressions as affine expressions of isl. */
+/* Turn integer expressions of the source into affine expressions of the library isl. */
 #include <isl/id.h>
 #include <isl/ilp.h>
 #include <isl/local_space.h>
@@ -63,7 +63,7 @@ static isl_val *power_of_two(isl_ctx *isl, long long bits) {
     return isl_val_2exp(isl_val_int_from_si(isl, (long)bits));
 }
 
-/* The least and the greatest value of an integer type. */
+/* Return the least or the greatest value of an integer type. */
 static isl_pw_aff *limit(kc_walk *w, CXType type, bool greatest) {
     isl_ctx *isl = w->nest->isl;
     long long bits = 8 * clang_Type_getSizeOf(type);
@@ -78,7 +78,7 @@ static isl_pw_aff *limit(kc_walk *w, CXType type, bool greatest) {
     return isl_pw_aff_from_aff(isl_aff_val_on_domain(isl_local_space_from_space(no_dimensions(w)), value));
 }
 
-/* Note that a parameter's value is within the limits of its type. */
+/* Add to the known conditions: the symbol's value is within the limits of its type. */
 static void know_limits(kc_walk *w, int symbol, CXType type) {
     isl_set *low = isl_pw_aff_ge_set(kc_of_symbol(w, symbol), limit(w, type, false));
     isl_set *high = isl_pw_aff_le_set(kc_of_symbol(w, symbol), limit(w, type, true));
@@ -233,7 +233,8 @@ static int symbol_with(kc_walk *w, const isl_pw_aff *value) {
     return -1;
 }
 
-/* Return the product as rows × stride, if one factor is a symbol and the other one is affine. */
+/* Return a product as rows × stride, if one factor is a symbol (the stride) and the other factor is affine
+ * (the rows). */
 static kc_value flat_product(kc_walk *w, CXCursor left, CXCursor right) {
     for (int i = 0; i < 2; i++) {
         kc_value other = kc_eval(w, i ? right : left), plain = kc_eval(w, i ? left : right);
@@ -269,7 +270,7 @@ static kc_value sum(kc_value a, kc_value b, bool minus) {
     return s;
 }
 
-/* C's / and % round towards zero, as isl's tdiv does. */
+/* Return a / b, or a % b if `rest` is set. C's operators / and % round towards zero, as isl's tdiv does. */
 static kc_value quotient(kc_value a, kc_value b, bool rest) {
     long long number;
     if (a.rows || b.rows || !a.aff || !kc_fixed(b.aff, &number) || number <= 0) {
@@ -310,7 +311,7 @@ static kc_value of_unary(kc_walk *w, CXCursor node) {
     return v;
 }
 
-/* condition ? a : b */
+/* Evaluate the expression `condition ? a : b`. */
 static kc_value of_choice(kc_walk *w, CXCursor node) {
     bool exact;
     isl_set *when = kc_condition(w, kc_child(node, 0), &exact);
@@ -326,7 +327,7 @@ static kc_value of_choice(kc_walk *w, CXCursor node) {
     return unknown();
 }
 
-/* A conversion between integers keeps the value if the new type can represent it. */
+/* Evaluate a conversion between integer types. It keeps the value if the new type can represent the value. */
 static kc_value of_conversion(kc_walk *w, CXCursor node, CXCursor inner) {
     CXType to = clang_getCursorType(node), from = clang_getCursorType(inner);
     if (!kc_is_integer(to) || !kc_is_integer(from))
@@ -402,8 +403,8 @@ static isl_set *comparison(kc_walk *w, CXCursor node, bool *exact) {
     }
 }
 
-/* Return where a && b, or a || b, may hold. The result is exact only if the conditions a and b are both
- * exact. */
+/* Return the iterations in which a && b, or a || b, may hold. Set *exact only if it is known exactly where a
+ * and b hold. */
 static isl_set *junction(kc_walk *w, CXCursor node, bool both, bool *exact) {
     bool exact_a, exact_b;
     isl_set *a = kc_condition(w, kc_child(node, 0), &exact_a);

@@ -46,8 +46,8 @@ bool kc_is_null(CXCursor node) {
     return clang_Cursor_isNull(node);
 }
 
-/* Compare only the statements. clang_equalCursors() also compares the enclosing declarations, which depend on
- * how each cursor was reached. */
+/* Compare only the statements. clang_equalCursors() also compares the enclosing declarations. libclang may
+ * give two cursors of the same statement different enclosing declarations. */
 bool kc_same(CXCursor a, CXCursor b) {
     return a.kind == b.kind && a.data[1] == b.data[1];
 }
@@ -58,7 +58,7 @@ bool kc_is_wrapper(CXCursor node, CXCursor *inner) {
         return false;
     kc_children all = kc_children_of(node);
     bool any = all.count > 0;
-    if (any) /* a cast's type comes before its operand */
+    if (any) /* the operand is the last child; a cast's type comes before it */
         *inner = all.at[all.count - 1];
     free(all.at);
     return any;
@@ -112,12 +112,12 @@ bool kc_extent(CXCursor node, unsigned *from, unsigned *to) {
     CXFile begins, ends;
     clang_getExpansionLocation(clang_getRangeStart(range), &begins, NULL, NULL, from);
     clang_getExpansionLocation(clang_getRangeEnd(range), &ends, NULL, NULL,
-                               to); /* if a macro ends here: its end */
+                               to); /* if the text ends with a macro: the end of the macro */
     return is_main_file(node, begins) && clang_File_isEqual(begins, ends) && *to > *from;
 }
 
-/* Let libclang evaluate only literals, sizeof and binary operators. It evaluates other expressions in a
- * declaration as the declaration's value. */
+/* Let libclang evaluate only literals, sizeof and binary operators. For any other expression within a
+ * declaration, libclang returns the value of the declared variable. */
 bool kc_constant(CXCursor node, long long *value) {
     enum CXCursorKind kind = kc_kind(node);
     if (kind == CXCursor_DeclRefExpr &&

@@ -1,4 +1,4 @@
-/* Small helpers over libclang: children of a node, its text, its place in the file, and constants. */
+/* Small helpers over libclang: find a node's children, text, place in the file and constant value. */
 #ifndef KC_AST_H
 #define KC_AST_H
 
@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Children of a node, in the order of the source. Free `at`. */
+/* Children of a node, in the order of the source. The caller frees `at`. */
 typedef struct kc_children {
     CXCursor *at;
     size_t count, room;
@@ -31,7 +31,7 @@ unsigned kc_line(CXCursor node);
 bool kc_extent(CXCursor node, unsigned *from, unsigned *to);
 bool kc_in_main_file(CXCursor node);
 
-bool kc_constant(CXCursor node, long long *value); /* an integer that the compiler knows */
+bool kc_constant(CXCursor node, long long *value); /* is the node an integer constant? If so, set *value */
 bool kc_is_integer(CXType type);
 bool kc_is_unsigned(CXType type);
 bool kc_is_floating(CXType type);
@@ -39,13 +39,14 @@ bool kc_is_pointer(CXType type);               /* a pointer or an array */
 bool kc_is_array_parameter(CXCursor variable); /* a parameter declared as an array, which C makes a pointer */
 
 enum CXCursorKind kc_kind(CXCursor node);
-bool kc_is_assignment(CXCursor node); /* =, an operator such as +=, ++ or --; it changes the first child */
-/* The declaration that a plain name refers to, or the null cursor. */
+/* is it =, an operator such as +=, ++ or --? Each changes its first child */
+bool kc_is_assignment(CXCursor node);
+/* Return the declaration that a plain name refers to, or the null cursor. */
 CXCursor kc_declaration(CXCursor node);
-/* The function with a body that a call calls; the null cursor if the file does not define it. */
+/* Return the function that the call calls, or the null cursor if the file does not define this function. */
 CXCursor kc_callee(CXCursor call);
 bool kc_is_null(CXCursor node);
-bool kc_same(CXCursor a, CXCursor b); /* the same statement or expression */
+bool kc_same(CXCursor a, CXCursor b); /* are a and b the same statement or expression? */
 /* Is `node` within `outer`, by its place in the file? */
 bool kc_is_within(CXCursor node, CXCursor outer);
 

@@ -22,7 +22,7 @@ static bool open_file(void) {
     return file >= 0;
 }
 
-static bool is_alone(const uint8_t *data, size_t size) { /* it includes no other file */
+static bool is_alone(const uint8_t *data, size_t size) { /* does the program include no other file? */
     static const char *const words[] = {"include", "embed", "import", "??", "\\"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (memmem(data, size, words[i], strlen(words[i])))

@@ -1,4 +1,4 @@
-/* Dependences between iterations, and what follows from them. */
+/* Find dependences between iterations, and decide from them whether and how a loop can be distributed. */
 #include "decide.h"
 
 #include <isl/ilp.h>
@@ -60,7 +60,7 @@ static bool is_private(const kc_nest *n, int array) {
     return first != NULL;
 }
 
-/* Return the only kind of update of the scalar, if all its accesses are of that kind. */
+/* If all accesses to the scalar are updates of one kind, return this kind. Otherwise return KC_NO_UPDATE. */
 static kc_update only_update(const kc_nest *n, int array) {
     kc_update update = KC_NO_UPDATE;
     for (int i = 0; i < n->accesses; i++) {
@@ -115,8 +115,8 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
 
 /* --- maps --- */
 
-/* Return all reads, or all writes, of an array as a map. It maps [index], or [index, index of the loop
- * inside], to elements. */
+/* Return all reads, or all writes, of an array as a map. The map leads from [index], or from [index, index of
+ * the inner loop], to the elements. */
 static isl_map *accesses(const kc_nest *n, int array, bool write, bool inner) {
     isl_map *all = NULL;
     for (int i = 0; i < n->accesses; i++) {
@@ -135,8 +135,8 @@ static isl_map *accesses(const kc_nest *n, int array, bool write, bool inner) {
     return all;
 }
 
-/* Find iterations of `from` and later iterations of `to` that touch the same element. Return the distances
- * between them, or NULL if there are none. */
+/* Find pairs of iterations that touch the same element: the earlier iteration by the map `from`, the later
+ * iteration by the map `to`. Return the distances between them, or NULL if there are no such pairs. */
 static isl_set *distances(const kc_nest *n, isl_map *from, isl_map *to, bool *failed) {
     if (!from || !to)
         return NULL;
@@ -171,9 +171,11 @@ static bool bound(const isl_set *set, unsigned dim, bool most, long long *value)
 
 typedef struct kc_depends {
     bool flow, anti, output, failed;
-    bool far;              /* an iteration needs values of an iteration other than the previous one */
-    bool skew;             /* a block needs elements of later blocks, or changes elements that they need */
-    long long lean;        /* if skew is set: greatest distance to such a block; −1: no limit */
+    bool far; /* an iteration needs values of an iteration other than the previous one */
+    /* a block needs elements of later blocks, or changes elements that later blocks need */
+    bool skew;
+    /* if skew is set: greatest distance, in elements, to such a later block; −1: no limit */
+    long long lean;
     long long least, most; /* least and greatest distance of a flow dependence; most = −1: no limit */
 } kc_depends;
 
@@ -223,8 +225,8 @@ static kc_depends depends(const kc_nest *n, int array) {
 
 /* --- rows --- */
 
-/* Find the range of subscript `dim` minus a loop's index, over all reads or all writes. Return false if the
- * range has no limit. */
+/* Find the range of (subscript `dim` minus a loop's index), over all reads or all writes of an array. Return
+ * false if the range has no limit. */
 static bool offsets(const kc_nest *n, int array, bool write, unsigned dim, bool inner, long long range[2]) {
     isl_map *map = accesses(n, array, write, inner);
     if (!map) {
@@ -242,7 +244,7 @@ static bool offsets(const kc_nest *n, int array, bool write, unsigned dim, bool 
     isl_set *d = isl_map_deltas(map);
     d = isl_set_project_out(d, isl_dim_param, 0, (unsigned)isl_set_dim(d, isl_dim_param));
     bool limited = isl_set_is_empty(d) == isl_bool_true;
-    if (limited) { /* there is no such access */
+    if (limited) { /* without any access, return an empty range */
         range[0] = 1;
         range[1] = 0;
     } else {
@@ -271,7 +273,7 @@ static void split_rows(kc_nest *n, int array) {
     a->dims = 2;
 }
 
-/* May the loop and the loop inside it be interchanged? */
+/* May the loop and its inner loop be interchanged? */
 static bool may_interchange(const kc_nest *n) {
     bool may = n->has_inner && !n->inner.ends;
     for (int i = 0; i < n->arrays && may; i++)
@@ -309,7 +311,8 @@ static void refuse_write(kc_nest *n, int array, kc_decision *d) {
     advise(d, "Only arrays whose row goes with the iteration can be distributed.");
 }
 
-/* Find the number `shift`: each iteration writes row index + shift of every array that it changes. */
+/* Find the number `shift` for which each iteration writes row (index + shift) of every array that the loop
+ * changes. */
 static void find_shift(kc_nest *n, kc_decision *d) {
     bool known = false;
     long long range[2];
@@ -352,7 +355,7 @@ static void decide_reads(kc_nest *n, int array, kc_decision *d) {
 
 /* --- verdicts --- */
 
-/* Advise how to skew the loop inside, so that each block needs only earlier blocks. */
+/* Advise the user how to skew the inner loop, so that each block needs only earlier blocks. */
 static void advise_skewing(const kc_nest *n, int array, const kc_depends *f, kc_decision *d) {
     char *outer = kc_name(n->outer.index), *inner = kc_name(n->inner.index), times[24] = "";
     if (f->lean > 1)
@@ -367,7 +370,7 @@ static void advise_skewing(const kc_nest *n, int array, const kc_depends *f, kc_
     free(inner);
 }
 
-/* Does only one iteration of the loop inside access each element? */
+/* Do all accesses to an element have the same index of the inner loop? */
 static bool is_apart_inside(const kc_nest *n, int array) {
     isl_map *writes = accesses(n, array, true, true), *all = accesses(n, array, false, true);
     long long least, most;
@@ -380,7 +383,8 @@ static bool is_apart_inside(const kc_nest *n, int array) {
     return is;
 }
 
-/* If the iterations of the loop inside do not depend on each other, advise how to distribute that loop. */
+/* If the iterations of the inner loop do not depend on each other, advise the user how to distribute the
+ * inner loop. */
 static void advise_columns(const kc_nest *n, kc_decision *d) {
     bool apart = n->has_inner && !n->inner.ends;
     for (int i = 0; i < n->arrays && apart; i++)
@@ -417,8 +421,8 @@ static void describe(const kc_nest *n, int array, const kc_depends *f, kc_decisi
         advise_columns(n, d);
 }
 
-/* A block can read earlier blocks of the previous row and later blocks of the next row. If a loop reads other
- * blocks of an array, all ranks get copies of the array. */
+/* In a pipeline, a block can read the previous row up to its own position and the next row from its own
+ * position on. If the loop reads other parts of an array, all ranks get copies of the array. */
 static void pipeline_reads(const kc_nest *n, int array, kc_decision *d) {
     kc_decided *a = &d->array[array];
     long long range[2];
@@ -468,8 +472,8 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
     }
 }
 
-/* Choose the kind of loop. A pipeline is possible only if an iteration needs no values except those of the
- * previous iteration. */
+/* Choose the kind of loop. A pipeline is possible only if each iteration needs only values of the previous
+ * iteration. */
 static void decide_dependences(kc_nest *n, kc_decision *d) {
     bool flow = false, anti = false;
     kc_depends found[KC_ARRAYS];
@@ -493,8 +497,8 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
         decide_pipeline(n, d);
 }
 
-/* Refuse flat memory that is used both with rows and without. Refuse variables to which a pointer that the
- * loop uses may lead. */
+/* Refuse flat memory that the loop uses both with rows and without. Refuse variables that a pointer in the
+ * loop may point to. */
 static void decide_aliases(const kc_nest *n, kc_decision *d) {
     bool written = false, used = false;
     for (int i = 0; i < n->accesses; i++) {

@@ -8,8 +8,9 @@
 typedef enum kc_kind_of_loop {
     KC_REFUSED,
     KC_DOALL,    /* iterations do not depend on each other */
-    KC_DOACROSS, /* an iteration needs the one before it: a pipeline over blocks of the loop inside */
-    KC_OLD, /* iterations read old values that later iterations overwrite: each rank does its rows in order */
+    KC_DOACROSS, /* an iteration needs the previous iteration: a pipeline over blocks of the inner loop */
+    /* iterations read old values that later iterations overwrite; each rank runs its rows in order */
+    KC_OLD,
 } kc_kind_of_loop;
 
 typedef enum kc_role {
@@ -21,7 +22,7 @@ typedef enum kc_role {
     KC_COPIED,    /* an array of which all ranks have a copy */
 } kc_role;
 
-typedef struct kc_decided { /* what was decided about an array or a scalar */
+typedef struct kc_decided { /* the decision about an array or a scalar */
     kc_role role;
     bool written, needs_clause; /* needs_clause: the order of a floating-point sum changes */
     kc_update update;
@@ -37,10 +38,11 @@ typedef struct kc_clauses { /* the clauses of a pragma */
 
 typedef struct kc_decision {
     kc_kind_of_loop kind;
-    bool backward;         /* in a pipeline or with old values, rows are done from the last to the first */
+    /* pipelines and loops with old values: rows are computed from the last to the first */
+    bool backward;
     long long shift;       /* iteration i writes row i + shift */
-    long long inner_shift; /* pipeline: the loop inside writes element j + inner_shift */
-    int pipelined;         /* an array that the pipeline writes; its rows are divided into the blocks */
+    long long inner_shift; /* pipeline: iteration j of the inner loop writes element j + inner_shift */
+    int pipelined;         /* number of an array that the pipeline writes; blocks are parts of its rows */
     kc_decided array[KC_ARRAYS];
     unsigned line; /* line that the refusal names */
     char why[KC_TEXT], advice[KC_TEXT];

@@ -1,4 +1,4 @@
-/* Changes of the source's text. */
+/* Apply edits to the source text. */
 #include "edit.h"
 
 #include <stdarg.h>
@@ -34,7 +34,7 @@ void kc_print_edited(kc_edits *e, const char *source, unsigned from, unsigned to
     for (size_t i = 0; i < e->count; i++) {
         const kc_edit *edit = &e->at[i];
         if (edit->from < at || edit->to > to)
-            continue; /* outside of this range, or within replaced text */
+            continue; /* skip edits outside of this range, or within text that is already replaced */
         fwrite(source + at, 1, edit->from - at, out);
         fputs(edit->text, out);
         at = edit->to;

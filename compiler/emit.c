@@ -1,5 +1,5 @@
-/* Make the MPI program: edit the marked loops, and print code before the first function and after the last
- * one. */
+/* Write the MPI program: edit the marked loops, and print code before the first function and after the last
+ * function. */
 #include "emit.h"
 
 #include <stdlib.h>
@@ -15,7 +15,8 @@ typedef struct emission {
     kilter_error *error;
     kilter_status status;
     kc_loop *site[KC_LOOPS];
-    int group[KC_LOOPS], number[KC_LOOPS]; /* of each site: its group, and its number in the group */
+    /* for each site (marked loop): its group, and its number in the group */
+    int group[KC_LOOPS], number[KC_LOOPS];
     int sites;
 } emission;
 
@@ -77,8 +78,8 @@ static enum CXChildVisitResult count_around(CXCursor node, CXCursor parent, CXCl
     return CXChildVisit_Recurse;
 }
 
-/* Return the loop that leads the group: the one with the most loops around it. Rows move when this loop
- * begins. */
+/* Return the loop that leads the group of loops. It is the loop with the most loops around it. Rows move when
+ * the leader begins. */
 static int leader_of(const emission *e, int group) {
     int best = -1, most = -1;
     for (int i = 0; i < e->sites; i++) {
@@ -153,8 +154,8 @@ static enum CXChildVisitResult look_for_name(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
-/* Check that a variable's name means the same variable before the loop. The code printed there also uses
- * names from called functions. */
+/* Check that a variable's name means the same variable just before the loop. The code printed there uses
+ * names from inside the loop, even names from functions that the loop calls. */
 static void check_name(emission *e, const kc_loop *l, CXCursor variable) {
     CXCursor parent = clang_getCursorSemanticParent(variable);
     bool global = kc_kind(parent) == CXCursor_TranslationUnit;
@@ -220,7 +221,7 @@ static char *type_of(CXCursor variable) {
 typedef struct addends {
     emission *e;
     CXCursor variable;
-    int sum; /* number of the sum in the loop */
+    int sum; /* number of this exact sum in the loop */
 } addends;
 
 /* Return the addend e of s += e, s = s + e or s++, and its sign. The null cursor means that e is 1. */
@@ -295,8 +296,8 @@ static bool is_reassigned(const kc_loop *l, const kc_array *a) {
     return a->pointer && !kc_is_stable(l->function, a->variable);
 }
 
-/* Print the halo of an array for each site of its group of loops. The program may swap pointers that it
- * reassigns, so arrays behind such pointers all have the same halo. */
+/* Print an array's halo in each loop of its group. The program may swap two pointers that it reassigns. So
+ * all arrays behind such pointers get the same halo. */
 static void print_ghosts(const emission *e, int site, int array, FILE *out) {
     const kc_loop *l = e->site[site];
     const kc_array *a = &l->nest->array[array];
@@ -371,9 +372,10 @@ static int print_arrays(emission *e, int site, FILE *out) {
     return count;
 }
 
-/* Print calls that compare structure members with the memory that the loop writes. If the loop also reads
- * other parts of the array, compare only members whose values the loop relies on. If `array` is −1, print
- * calls that bring all members up to date before the loop's limits are computed. */
+/* Print calls that bring structure members up to date, and check that the loop does not overwrite them. If
+ * the loop reads `array` only through members, this concerns all these members; otherwise only members whose
+ * values the loop uses. If `array` is −1, bring all members up to date without the check, before the loop's
+ * limits are computed. */
 static void print_members(const kc_loop *l, int site, int array, int count, FILE *out) {
     bool all = array >= 0 && kc_is_read_by_members(l->nest, array);
     for (int s = 0; s < l->nest->symbols; s++) {
@@ -430,7 +432,7 @@ static void print_copies(emission *e, int site, int count, FILE *out) {
     }
 }
 
-/* Print how many elements of a row the blocks divide. */
+/* Print the length of a row, in elements, which the pipeline divides into blocks. Print 0 for other loops. */
 static void print_inner(const kc_loop *l, FILE *out) {
     const kc_array *a = &l->nest->array[l->decision.pipelined];
     if (l->decision.kind != KC_DOACROSS)
@@ -474,7 +476,8 @@ static void print_identity(const kc_loop *l, int array, const char *type, FILE *
         fprintf(out, "%s(%s)", update == KC_MOST ? "KCC_LOWEST" : "KCC_HIGHEST", type);
 }
 
-/* Give rows without an iteration the identity, so that they do not change the combined value. */
+/* Print code that sets rows without an iteration to the neutral value, so that these rows do not change the
+ * combined value. */
 static void print_fill(emission *e, int site, FILE *out) {
     const kc_loop *l = e->site[site];
     int reductions = 0;
@@ -498,8 +501,7 @@ static const char *kind_name(const kc_loop *l) {
     return names[l->decision.kind];
 }
 
-/* Return what must be added to the bound in the source to get the first value that the index does not
- * reach. */
+/* Return the difference between the first value that the index does not reach and the bound in the source. */
 static long long past(const kc_header *h) {
     return (h->inclusive ? (h->step > 0 ? 1 : -1) : 0) - h->shift;
 }
@@ -544,8 +546,8 @@ static void edit_text(emission *e, CXCursor node, const char *text) {
         kc_replace(&e->edits, from, to, "%s", text);
 }
 
-/* Return whether each part of the header has its own text in the source. One macro must not make several
- * parts. */
+/* Does each part of the header have its own text in the source? The answer is no if one macro expands to
+ * several parts. */
 static bool is_apart(const kc_header *h) {
     unsigned from[5], to[5];
     CXCursor nodes[] = {h->loop, h->lower, h->bound, h->test, h->body};
@@ -583,8 +585,8 @@ static void edit_inner(emission *e, const kc_header *h, long long shift, const c
     free(type);
 }
 
-/* If the loop inside is in a called function, make a copy of that function. The copy does one block of the
- * loop. */
+/* If the inner loop is in a called function, make a copy of that function. The copy computes one block of the
+ * inner loop. */
 static void clone_function(emission *e, int site, const kc_loop *l) {
     CXCursor call = l->nest->calls[0], function = kc_callee(call);
     unsigned from, to, name_at, here, end, unused;
@@ -835,7 +837,7 @@ static void write_all(emission *e, CXCursor main_function, FILE *out) {
     } else {
         unsigned begin, end;
         kc_replace(&e->edits, at, at + 4, "kcc_main");
-        /* main() returns 0 without a return statement; a function of another name does not */
+        /* without a return statement, main() returns 0, but kcc_main() would not */
         if (kc_extent(main_function, &begin, &end))
             kc_replace(&e->edits, end - 1, end - 1, " return 0; ");
         fprintf(out, "/* Made by kilter cc from %s: change that file, not this one. */\n#line 1 \"%s\"\n",
@@ -870,7 +872,7 @@ kilter_status kc_emit(kc_unit *u, FILE *out, kilter_error *error) {
     if (e->status == KILTER_OK)
         find_groups(e);
     for (int i = 0; i < e->sites && e->status == KILTER_OK; i++)
-        edit_site(e, i); /* edit the loops first: kc_outside() may add braces at the same offsets */
+        edit_site(e, i); /* edit the loops before kc_outside(), which may add braces at the same offsets */
     if (e->status == KILTER_OK)
         e->status = kc_outside(u, &e->edits, error);
     if (e->status == KILTER_OK)

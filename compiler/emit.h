@@ -1,11 +1,11 @@
-/* Make the MPI program from the source. */
+/* Write the MPI program that is made from the source file. */
 #ifndef KC_EMIT_H
 #define KC_EMIT_H
 
 #include "unit.h"
 
-/* Write the program to `out`. KILTER_ERR_INPUT: a marked loop, or code outside of the marked loops, is
- * refused. */
+/* Write the program to `out`. Return KILTER_ERR_INPUT if a marked loop, or code outside of the marked loops,
+ * is refused. */
 kilter_status kc_emit(kc_unit *unit, FILE *out, kilter_error *error);
 
 /* --- range.c --- */

@@ -1,4 +1,4 @@
-/* Print what was decided about loops. */
+/* Print the decision on each loop of a file (kilter cc --explain). */
 #include <stdio.h>
 #include <stdlib.h>
 

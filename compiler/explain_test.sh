@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check the verdicts of kilter cc --explain against the comments before the loops of explained/loops.c, and its errors.
+# Check the verdicts of kilter cc --explain: each loop of explained/loops.c has its expected verdict in a comment.
+# Check error messages, too.
 # usage: explain_test.sh KILTER KILTER-CC SOURCE-DIR
 set -euo pipefail
 kilter=$1 source=$3

@@ -1,4 +1,4 @@
-/* Reads and writes of expressions. */
+/* Record the reads and writes of expressions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_pure(const kc_walk *w, CXCursor call) {
     return pure;
 }
 
-static void enter(kc_walk *w) { /* begin code that may run never, once or several times */
+static void enter(kc_walk *w) { /* enter code that may run never, once or several times */
     if (w->depth < KC_DEPTH)
         w->region[w->depth] = ++w->regions;
     else
@@ -44,7 +44,7 @@ static kc_update update_of_operator(enum CXBinaryOperatorKind op) {
     }
 }
 
-/* Return which kind of update s = s + e, s = e + s or s = fmax(s, e) is, and the operand e. */
+/* Return the kind of update that s = s + e, s = e + s or s = fmax(s, e) is, and set *operand to e. */
 static kc_update update_by_value(CXCursor target, CXCursor value, CXCursor *operand) {
     value = kc_plain(value);
     if (kc_kind(value) == CXCursor_BinaryOperator) {
@@ -69,7 +69,7 @@ static kc_update update_by_value(CXCursor target, CXCursor value, CXCursor *oper
 
 /* --- changes --- */
 
-/* Note what the subscripts of an element read. */
+/* Record the reads in the subscripts of an element. */
 static void subscripts(kc_walk *w, CXCursor base) {
     for (;;) {
         base = kc_plain(base);
@@ -98,7 +98,7 @@ static void change(kc_walk *w, CXCursor target, bool reads, kc_update update) {
     }
     bool own_pointer = kind == CXCursor_DeclRefExpr && kc_is_own(w, kc_declaration(plain));
     if (own_pointer)
-        return; /* a variable of this iteration alone */
+        return; /* each iteration has its own copy of this variable */
     if (kind == CXCursor_DeclRefExpr &&
         clang_getCanonicalType(clang_getCursorType(plain)).kind == CXType_Pointer) {
         kc_wrong(w->nest, target, "a pointer from outside of the loop changes");
@@ -113,8 +113,8 @@ static void change(kc_walk *w, CXCursor target, bool reads, kc_update update) {
     kc_touch(w, plain, kc_place_of(w, plain), true, update);
 }
 
-/* May the operand be combined with the target? A floating-point operand may not be combined with an integer,
- * because each step would cut off its fraction. */
+/* May the operand be combined with the target? A floating-point operand may not be combined with an integer
+ * target, because each step would cut off the fraction of the sum. */
 static bool may_combine(CXCursor target, CXCursor operand) {
     CXType to = clang_getCanonicalType(clang_getCursorType(target)), from = clang_getCursorType(operand);
     if (kc_is_floating(to))
@@ -122,7 +122,8 @@ static bool may_combine(CXCursor target, CXCursor operand) {
     return kc_is_integer(to) && kc_is_integer(from) && to.kind != CXType_Bool;
 }
 
-/* used: the value of the assignment is used, so the assignment does not count as an update. */
+/* Record an assignment. used: the program uses the assignment's value; such an assignment does not count as
+ * an update. */
 static void assignment(kc_walk *w, CXCursor node, bool used) {
     CXCursor target = kc_child(node, 0), value = kc_child(node, 1), operand;
     if (kc_kind(node) == CXCursor_UnaryOperator) {
@@ -174,7 +175,7 @@ static bool keeps_values(CXType to, CXType from) {
                                      clang_Type_getSizeOf(from) <= clang_Type_getSizeOf(to)));
 }
 
-/* Does every conversion from the value to the target keep all values? */
+/* Do all conversions from the value's type to the target's type keep every value? */
 static bool is_comparable(CXCursor target, CXCursor value) {
     CXCursor inner;
     CXType to = clang_getCursorType(target);
@@ -209,7 +210,7 @@ bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body) {
 
 /* --- calls --- */
 
-/* Is the value converted when it becomes a parameter? A function without a prototype converts its arguments
+/* Does passing the value to this parameter convert it? A function without a prototype converts its arguments
  * itself. */
 static bool is_converted(CXCursor parameter, CXCursor value) {
     CXType to = clang_getCanonicalType(clang_getCursorType(parameter));
@@ -276,7 +277,8 @@ static void call_of(kc_walk *w, CXCursor call) {
 
 /* --- expressions --- */
 
-/* Is the expression a pointer or an array? Then its address is used, and not what it points to. */
+/* Is the expression a pointer or an array? The value of such an expression is an address; using it does not
+ * read the memory there. */
 static bool is_address(CXCursor node) {
     return kc_is_pointer(clang_getCursorType(node));
 }

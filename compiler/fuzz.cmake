@@ -1,4 +1,5 @@
-# The fuzz target of the front end. Its seeds are the test programs, with declarations instead of headers.
+# Build the fuzz target of kilter cc's front end. The seeds are the test programs, with declarations in
+# place of #include lines.
 add_executable(compiler_fuzz compiler_fuzz.c)
 target_compile_definitions(compiler_fuzz PRIVATE _GNU_SOURCE)
 target_link_libraries(compiler_fuzz PRIVATE kilter_cc_objects)

@@ -1,4 +1,4 @@
-/* Headers of loops: for (index = lower; index < bound; index += step). */
+/* Read headers of loops with the form for (index = lower; index < bound; index += step). */
 #include <isl/id.h>
 #include <isl/val.h>
 #include <stdlib.h>
@@ -80,7 +80,7 @@ static void bind_index(kc_walk *w, const kc_header *h, int symbol, long long shi
     kc_bind(w, (kc_bound){.variable = h->index, .value = value});
 }
 
-/* Return the values of the index for which the test may hold at index + shift. */
+/* Return the values of the index for which the loop's test may hold after `shift` is added to the index. */
 static isl_set *tested(kc_walk *w, kc_header *h, int symbol, long long shift) {
     bool exact;
     bind_index(w, h, symbol, shift);
@@ -114,7 +114,8 @@ static void read_bound(kc_walk *w, kc_header *h, int symbol) {
     kc_unbind(w, w->bounds - 1);
     w->ignore = true;
     isl_pw_aff *shift = isl_pw_aff_sub(isl_pw_aff_copy(left.aff), kc_of_symbol(w, symbol));
-    int at = -1; /* position of the index among the parameters of the bound; −1: it is not there */
+    /* position of the loop's index among the parameters of the bound; −1: the bound does not use the index */
+    int at = -1;
     for (int i = 0; right.aff && i < isl_pw_aff_dim(right.aff, isl_dim_param); i++) {
         isl_id *id = isl_pw_aff_get_dim_id(right.aff, isl_dim_param, (unsigned)i);
         at = id == w->nest->symbol[symbol].id ? i : at;
@@ -141,14 +142,15 @@ bool kc_header_enter(kc_walk *w, kc_header *h, int symbol) {
     if (!h->from || symbol < 0)
         return false;
     read_bound(w, h, symbol);
-    kc_settle(w, isl_set_copy(w->domain));     /* the bound is checked below, with the loop's condition */
-    isl_set *inside = tested(w, h, symbol, 0); /* adds checks for the values that the test computes */
+    kc_settle(w, isl_set_copy(w->domain)); /* drop the checks of the bound; tested() adds them again */
+    /* this call adds checks for the values that the test computes */
+    isl_set *inside = tested(w, h, symbol, 0);
     w->ignore = true;
     isl_set *next = tested(w, h, symbol, -h->step);
     w->ignore = false;
     isl_set *first = isl_pw_aff_eq_set(kc_of_symbol(w, symbol), isl_pw_aff_copy(h->from));
     CXType type = clang_getCursorType(h->index);
-    /* a signed int must not overflow in C, so it needs no check */
+    /* C programs must not let a signed int overflow, so a signed index needs no check */
     if (kc_is_unsigned(type) || clang_Type_getSizeOf(type) < 4)
         kc_add_check(w, kc_of_symbol(w, symbol), type);
     isl_set *visited = isl_set_intersect(isl_set_union(first, next), isl_set_copy(w->domain));

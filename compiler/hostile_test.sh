@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Give kilter-cc programs that are cut off, have changed characters, or use forms of C that few programs use. kilter-cc must end
-# by itself, with exit code 0 or 1.
+# Give kilter-cc programs that are truncated, have changed characters, or use rare forms of C. kilter-cc must end by itself,
+# with exit code 0 or 1.
 # usage: hostile_test.sh KILTER-CC PROGRAMS-DIR VARIANTS [SEED]
 set -euo pipefail
 compiler=$1 programs=$2 variants=$3 seed=${4:-1}

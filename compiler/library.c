@@ -1,4 +1,4 @@
-/* Known functions of the C library. */
+/* Lists of functions of the C library, by what they do. */
 #include "library.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* kilter-cc: the program that `kilter cc` runs after checking the options. Its arguments are the options as
+/* kilter-cc: `kilter cc` checks its options and then runs this program. The arguments are the options as
  * NAME=VALUE, then the files, then flags for the compiler. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static bool is_source(const char *path) {
     return length > 2 && strcmp(path + length - 2, ".c") == 0;
 }
 
-/* Find the file that has marked loops. The others are compiled as they are. */
+/* Find the file that has marked loops. The other files are compiled unchanged. */
 static kilter_status find_marked(request *r, kilter_error *error) {
     const char *found = NULL;
     for (int i = 0; i < r->inputs && r->inputs > 1; i++) {
@@ -74,7 +74,7 @@ static kilter_status find_marked(request *r, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Read a file with those flags of the compiler that change the meaning of the source. */
+/* Read a source file. Pass on only compiler flags that change the meaning of the source. */
 static kilter_status open_unit(const request *r, const char *path, kc_unit *unit, kilter_error *error) {
     const char *flags[FLAGS_MOST];
     int count = 0;
@@ -87,7 +87,7 @@ static kilter_status open_unit(const request *r, const char *path, kc_unit *unit
 
 /* --- compiling --- */
 
-/* Return the flags for Kilter's library that fits the MPI of this compiler. */
+/* Return the flags that link Kilter's library for the MPI of this compiler. */
 static char *library_flags(const char *mpicc) {
     const char *given = getenv("KILTER_CC_FLAGS");
     if (given)
@@ -106,7 +106,7 @@ static kilter_status compile(const request *r, const char *source, const char *o
     kc_words words = {.count = 0};
     int code = 0;
     kc_add_text(&words, r->mpicc);
-    kc_add_word(&words, "-O2"); /* a later flag takes precedence */
+    kc_add_word(&words, "-O2"); /* a later optimization flag of the user overrides this one */
     for (int i = 0; i < r->flags; i++)
         kc_add_word(&words, r->flag[i]);
     for (int i = 0; i < r->inputs; i++)

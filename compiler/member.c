@@ -1,9 +1,8 @@
 /* Treat members of structures as symbols if they are numbers that the loop does not change.
  *
- * A member is identified by its place: a variable, constant subscripts, and names of members. This file finds
- * statements of the loop that change the structure through this variable. Other pointers may lead to the
- * member, too. So the generated program compares the member's memory with the memory of the arrays that the
- * loop writes. */
+ * A variable, constant subscripts and names of members identify a member. This file finds statements of the
+ * loop that change the structure through this variable. Other pointers may point to the member, too. So the
+ * generated program checks that the loop's written arrays do not contain the member. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +11,10 @@
 
 enum { MEMBERS = 8 };
 
-/* A member's place: the outermost structure, and the members that lead from it to this member. */
+/* The path to a member: the outermost structure, and the names from this structure to the member. */
 typedef struct member_path {
     kc_element base;
-    CXCursor variable, field[MEMBERS]; /* field[0]: the last member */
+    CXCursor variable, field[MEMBERS]; /* field: names from the innermost to the outermost */
     int fields;
 } member_path;
 
@@ -23,12 +22,13 @@ static bool is_volatile(CXCursor node) {
     return clang_isVolatileQualifiedType(clang_getCanonicalType(clang_getCursorType(node)));
 }
 
-/* Does a pointer lead to the array? */
+/* Is the array reached through a pointer? */
 static bool is_behind_pointer(const kc_walk *w, int array) {
     return w->nest->array[array].pointer;
 }
 
-/* Return the type of an array's elements, and whether a declaration says that this element exists. */
+/* Return the type of an array's elements. Set *exists to whether the array's declaration guarantees that this
+ * element exists. */
 static CXType type_at(const kc_walk *w, const kc_element *e, bool *exists) {
     CXType type = clang_getCanonicalType(clang_getCursorType(w->nest->array[e->array].variable));
     *exists = !is_behind_pointer(w, e->array);
@@ -41,10 +41,12 @@ static CXType type_at(const kc_walk *w, const kc_element *e, bool *exists) {
     return type;
 }
 
-/* Find the element that an expression means, if its position is constant. */
+/* Find the array element to which an expression refers. Return false if the element's position is not
+ * constant. */
 static bool element_of(kc_walk *w, CXCursor node, kc_element *e) {
     int before = w->settled;
-    w->settled = w->checks; /* keep the checks of the enclosing expression */
+    /* let kc_place_of() make only its own checks, not those of the enclosing expression */
+    w->settled = w->checks;
     kc_place p = kc_place_of(w, node);
     w->settled = before;
     bool known = p.array >= 0 && !p.rows;
@@ -55,13 +57,13 @@ static bool element_of(kc_walk *w, CXCursor node, kc_element *e) {
     return known;
 }
 
-static bool is_same_structure(CXType a, CXType b) { /* canonical types */
+static bool is_same_structure(CXType a, CXType b) { /* a and b must be canonical */
     return a.kind == CXType_Record && b.kind == CXType_Record &&
            clang_equalTypes(clang_getUnqualifiedType(a), clang_getUnqualifiedType(b));
 }
 
-/* Read a.b.c or p->b.c. The element must have the type of the outermost structure, because a place does not
- * tell a member from its structure. */
+/* Read a.b.c or p->b.c. The element must have the type of the outermost structure, because a kc_place is the
+ * same for a structure and for its members. */
 static bool path_of(kc_walk *w, CXCursor node, member_path *path, bool *exists) {
     *path = (member_path){.fields = 0};
     for (node = kc_plain(node); kc_kind(node) == CXCursor_MemberRefExpr; node = kc_plain(kc_child(node, 0))) {
@@ -93,7 +95,8 @@ static bool is_there(const kc_walk *w, const kc_element *e) {
     return false;
 }
 
-/* Return the member's text in C, which the caller frees. Return NULL if there is no such text. */
+/* Return the member's text in C, for example p->b.c. The caller frees the text. Return NULL if the member
+ * cannot be written in C. */
 static char *text_of(const kc_walk *w, const member_path *path) {
     const kc_element *e = &path->base;
     bool arrow = e->count == 1 && e->at[0] == 0 && is_behind_pointer(w, e->array), named = true;

@@ -1,4 +1,4 @@
-/* Read a loop: its statements, in the order of the source. */
+/* Read a loop: visit its statements in the order of the source, and record what they access. */
 #include "nest.h"
 
 #include <isl/id.h>
@@ -54,15 +54,15 @@ bool kc_is_stable(CXCursor function, CXCursor variable) {
     return !s.found;
 }
 
-/* Return the variable whose memory contains an element. Return the null cursor if a pointer leads to the
- * element. */
+/* Return the variable whose memory contains an element. Return the null cursor if the element is reached
+ * through a pointer. */
 static CXCursor root_of(CXCursor node) {
     for (;;) {
         node = kc_plain(node);
         enum CXCursorKind kind = kc_kind(node);
         CXCursor base = kc_child(node, 0);
         if (kind == CXCursor_ArraySubscriptExpr && !kc_is_pointer(clang_getCursorType(base)))
-            base = kc_child(node, 1); /* i[x] */
+            base = kc_child(node, 1); /* the form i[x], with the array as second child */
         if (kind == CXCursor_DeclRefExpr) {
             CXCursor variable = clang_getCursorReferenced(node);
             return kc_is_array_parameter(variable) ? clang_getNullCursor() : variable;
@@ -80,7 +80,7 @@ static CXCursor root_of(CXCursor node) {
     }
 }
 
-/* Does a function of the C library only use what its arguments point to, and keep no pointer? */
+/* Is this a call of a C library function that does not store its pointer arguments for later use? */
 static bool keeps_nothing(CXCursor call) {
     static const char *const after[] = {"gettimeofday", "clock_gettime", "timespec_get", "memset", "memcpy",
                                         "sprintf",      "snprintf",      "sscanf",       "strlen", "strcmp",
@@ -171,7 +171,7 @@ static enum CXChildVisitResult register_arrays(CXCursor node, CXCursor parent, C
     CXCursor variable = kc_kind(node) == CXCursor_DeclRefExpr ? clang_getCursorReferenced(node) : node;
     if (kc_kind(node) == CXCursor_DeclRefExpr && kc_is_pointer(clang_getCursorType(variable)) &&
         !kc_is_own(w, variable)) {
-        kc_place place = kc_place_of(w, node); /* the call notes the limits of the array's dimensions */
+        kc_place place = kc_place_of(w, node); /* the call records the limits of the array's dimensions */
         kc_place_free(&place);
     }
     return CXChildVisit_Recurse;
@@ -279,7 +279,7 @@ static void unknown_loop(kc_walk *w, CXCursor node) {
     w->unsure++;
     for (size_t i = 0; i < parts.count; i++) {
         if (kc_kind(node) == CXCursor_ForStmt && i == 0 && parts.count == 4)
-            statement(w, parts.at[i]); /* the first part is always done */
+            statement(w, parts.at[i]); /* the first part of a `for` header always runs */
         else
             within(w, parts.at[i], everywhere(w));
     }
@@ -378,7 +378,7 @@ static void compound(kc_walk *w, CXCursor node, bool each_may) {
         else
             statement(w, parts.at[i]);
         if (w->returned && !conditional && i + 1 < parts.count) {
-            /* the statements after this one are perhaps not executed */
+            /* if the function returns here, the statements after this one do not run */
             enter(w, parts.at[i]);
             conditional = true;
         }
@@ -394,7 +394,7 @@ static void switch_statement(kc_walk *w, CXCursor node) {
     w->loops++;
     w->unsure++;
     if (kc_kind(body) == CXCursor_CompoundStmt)
-        compound(w, body, true); /* the switch may jump to any statement that has a label */
+        compound(w, body, true); /* the switch may jump to any labelled statement */
     else
         kc_wrong(w->nest, node, "a switch without braces");
     w->unsure--;
@@ -496,7 +496,8 @@ void kc_body_of_call(kc_walk *w, CXCursor function) {
 
 /* --- the whole loop --- */
 
-/* If the body is nothing but a loop, find it. It may be in a function that the body calls. */
+/* If the body consists of one loop only, find this inner loop. It may be in a function that the body
+ * calls. */
 static void find_inner(kc_nest *n) {
     CXCursor node = n->outer.body;
     for (int steps = 0; steps < 64; steps++) {
@@ -517,7 +518,7 @@ static void find_inner(kc_nest *n) {
     }
 }
 
-/* Note which values the header of an enclosing loop gives to its index. */
+/* Add to the known conditions: the values that an enclosing loop's header gives to its index. */
 static void know_header(kc_walk *outer, CXCursor around) {
     kc_nest *n = outer->nest;
     kc_walk *w = calloc(1, sizeof *w);
@@ -527,7 +528,8 @@ static void know_header(kc_walk *outer, CXCursor around) {
     *w = (kc_walk){.nest = n,
                    .loop = around,
                    .domain = isl_set_universe(isl_space_set_alloc(n->isl, 0, 0)),
-                   .alone = true}; /* the generated program compares no members before this loop */
+                   /* treat members as unknown: the generated program does not check them before this loop */
+                   .alone = true};
     clang_visitChildren(kc_child(around, kc_child_count(around) - 1), collect, w);
     bool known = kc_header_read(w, around, &h) && !kc_has(w->index, w->indices, h.index);
     clang_visitChildren(around, collect, w);

@@ -1,9 +1,9 @@
 /* The intermediate form: a loop, and what its iterations read and write.
  *
- * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable or a
- * structure's member that the loop does not change, or the index of a loop. Everything is an
- * over-approximation: an unknown condition may hold, an unknown subscript may have any value. So a proof that
- * two iterations do not touch the same element holds for the program. */
+ * Integer expressions become piecewise affine expressions over symbols; the library isl represents them. A
+ * symbol is the index of a loop, or a variable or a structure's member that the loop does not change. Unknown
+ * conditions count as possibly true, and unknown subscripts may have any value. So the recorded accesses
+ * include all accesses of the program. If no two iterations share an element here, none do in the program. */
 #ifndef KC_NEST_H
 #define KC_NEST_H
 
@@ -15,23 +15,23 @@
 
 enum { KC_DIMS = 6, KC_DEPTH = 16, KC_ARRAYS = 64, KC_ACCESSES = 1024, KC_SYMBOLS = 128, KC_TEXT = 400 };
 
-/* An array, a pointer or a scalar that the loop's iterations touch and share. */
+/* An array, a pointer or a scalar that several iterations of the loop touch. */
 typedef struct kc_array {
     CXCursor variable; /* its declaration */
     char *name;
-    bool scalar;     /* neither array nor pointer */
+    bool scalar;     /* a variable that is neither array nor pointer */
     bool pointer;    /* memory of unknown size */
-    bool fresh;      /* an array, or a restricted pointer: no other name leads to its memory */
-    int dims;        /* number of subscripts of its accesses; the rows of flat memory count as one */
-    int stride;      /* for flat memory such as x[i * n + j]: the symbol n; −1: there is none */
-    long long width; /* constant length of the rows of flat memory; 0: there is none */
+    bool fresh;      /* an array or a restrict pointer: the program reaches the memory by no other name */
+    int dims;        /* number of subscripts; in flat memory, the row counts as one subscript */
+    int stride;      /* for flat memory such as x[i * n + j]: number of the symbol n; −1: no such symbol */
+    long long width; /* constant length of the rows of flat memory; 0: not constant, or not flat */
 } kc_array;
 
 typedef enum kc_update {
     KC_NO_UPDATE,
     KC_SUM,
     KC_PRODUCT,
-    KC_LEAST, /* by a comparison, which keeps a NaN */
+    KC_LEAST, /* minimum by a comparison, which keeps a NaN */
     KC_MOST,
     KC_FMIN, /* fmin(), which prefers numbers to NaN */
     KC_FMAX,
@@ -40,14 +40,15 @@ typedef enum kc_update {
 typedef struct kc_access {
     int array;
     bool write;
-    kc_update update; /* part of an update of a scalar: s += …, s = fmax(s, …) */
-    bool in_inner;    /* the access is within the first loop inside */
-    bool by_own_name; /* in a called function that uses the variable's own name */
+    kc_update update; /* kind of update, if the access belongs to one: s += …, s = fmax(s, …) */
+    bool in_inner;    /* the access is in the first inner loop */
+    bool by_own_name; /* a called function makes this access by the variable's own name */
     bool unsure;      /* an unknown condition may make iterations skip the access */
-    int member;       /* if a member of a structure is read: the member's symbol; otherwise −1 */
-    /* maps [index of the loop], or [index, index of the first loop inside], to the subscripts */
+    int member;       /* symbol of the structure member that is read; −1: no such member */
+    /* maps the loop's index to the subscripts; with in_inner: the pair (loop's index, inner loop's index) */
     isl_map *where;
-    int region[KC_DEPTH + 1], depth; /* the conditions and loops around the access, from the outermost one */
+    /* numbers of the conditions and loops around the access, from outside to inside */
+    int region[KC_DEPTH + 1], depth;
     unsigned line;
 } kc_access;
 
@@ -60,7 +61,7 @@ typedef struct kc_header {
     long long shift; /* index + shift is compared with the bound */
     bool ends;       /* a jump may end the loop before its test fails */
     bool unsure;     /* the test is unknown, or known only in part */
-    /* from: first value of the index; to: first value that it does not reach; NULL: not affine */
+    /* from: first value of the index; to: first value that the index does not reach; NULL: not affine */
     isl_pw_aff *from, *to;
 } kc_header;
 
@@ -68,8 +69,8 @@ typedef struct kc_symbol {
     CXCursor variable; /* for a member: the structure, or the pointer to it */
     isl_id *id;        /* its name is the symbol's text in C, for example n or s->n */
     int array; /* for a member: the array that contains the structure; −1: the symbol is not a member */
-    bool used; /* for a member: the loop relies on its value */
-    int loops; /* for an index: number of its loop, from 1; 0: the symbol is a parameter */
+    bool used; /* for a member: the loop uses the member's value */
+    int loops; /* for an index: number of its loop, from 1; 0: the symbol is a variable or member */
     bool is_index;
 } kc_symbol;
 
@@ -78,8 +79,9 @@ typedef struct kc_nest {
     CXCursor function; /* the function that the loop is in */
     const char *pure; /* names of functions that the user declared pure, with a blank before and after each */
     kc_header outer, inner;
-    bool has_inner;           /* the body is one loop, perhaps in a function that it calls */
-    CXCursor calls[KC_DEPTH]; /* the calls that lead to the first loop inside */
+    /* the loop's body is one inner loop, perhaps in a function that the body calls */
+    bool has_inner;
+    CXCursor calls[KC_DEPTH]; /* the calls through which the body reaches the first inner loop */
     int call_count;
     kc_array array[KC_ARRAYS];
     int arrays;
@@ -87,7 +89,7 @@ typedef struct kc_nest {
     int accesses;
     kc_symbol symbol[KC_SYMBOLS];
     int symbols;
-    isl_set *context;    /* what is known about the parameters */
+    isl_set *context;    /* known conditions on the symbols that are not indices */
     unsigned wrong_line; /* line of the first thing that was not understood */
     char wrong[KC_TEXT];
 } kc_nest;
@@ -100,9 +102,9 @@ const char *kc_text_of(const kc_nest *nest, int symbol); /* the symbol's text in
 bool kc_is_read_by_members(const kc_nest *nest, int array);
 void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Is the variable never changed by its own name after its declaration? */
+/* Does no statement after the declaration change the variable by its own name? */
 bool kc_is_stable(CXCursor function, CXCursor variable);
-/* May a pointer lead to the variable? */
+/* May a pointer point to the variable? */
 bool kc_has_address(CXCursor variable);
 
 #endif

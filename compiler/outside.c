@@ -1,6 +1,6 @@
-/* Edit the code outside of marked loops. All ranks run this code, but only rank 0 reads and writes files.
- * Before a statement that may touch the memory of a distributed array, the array is made whole on all
- * ranks. */
+/* Edit the code outside of marked loops. All ranks run this code, but only rank 0 reads and writes files. A
+ * distributed array is divided over the ranks. Before a statement that may touch such an array, the edits
+ * insert a call that copies the complete array to all ranks. */
 #include "outside.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@ typedef struct outside {
     CXCursor marked[FUNCTIONS_MOST], seen[FUNCTIONS_MOST], all[FUNCTIONS_MOST];
     int marks, seens, count, lives;
     CXCursor here;  /* the function that is being edited */
-    bool in_switch; /* labels of a switch may stand in this block */
+    bool in_switch; /* this block may contain case labels of a switch */
 } outside;
 
 static void wrong(outside *o, CXCursor at, const char *what, const char *name) {
@@ -134,15 +134,15 @@ static bool is_array(CXCursor node) {
     return kind == CXType_ConstantArray || kind == CXType_VariableArray || kind == CXType_IncompleteArray;
 }
 
-/* Is the variable distributed, or may a distributed pointer lead to it? */
+/* Is the variable a distributed array, or may a distributed pointer point to it? */
 static bool leads_to_rows(const outside *o, CXCursor variable) {
     if (kc_kind(variable) != CXCursor_VarDecl && kc_kind(variable) != CXCursor_ParmDecl)
         return false;
     return is_distributed(o->unit, variable) || (has_pointers(o->unit) && kc_has_address(variable));
 }
 
-/* May the element be part of a distributed array? An element of a declared array that is not distributed is
- * no such part if no pointer leads to the array. */
+/* May the element be part of a distributed array? The answer is no for an element of a declared array if the
+ * array is not distributed and no pointer points to it. */
 static bool may_be_distributed(const outside *o, CXCursor node) {
     for (;;) {
         node = kc_plain(node);
@@ -172,7 +172,8 @@ typedef struct look {
 
 static enum CXChildVisitResult look_at(CXCursor node, CXCursor parent, CXClientData data);
 
-/* Functions of the C library read the memory that their arguments point to, and some write it. */
+/* Record what a call of a C library function does: it reads the memory that its arguments point to, and some
+ * functions also write this memory. */
 static void look_at_arguments(look *l, CXCursor call, const char *name) {
     bool writes = strcmp(name, "sprintf") == 0 || strcmp(name, "snprintf") == 0 ||
                   strcmp(name, "sscanf") == 0 || strcmp(name, "strcpy") == 0 ||
@@ -298,8 +299,8 @@ static enum CXChildVisitResult look_for_jump(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
-/* Note the memory of declared arrays to which rows may belong. When the block of an automatic array ends, its
- * memory no longer belongs to a distributed array. */
+/* Insert calls that tell the runtime about declared arrays that may be distributed. When the block of an
+ * automatic array ends, the runtime must forget the array's memory. */
 static void end_lives(outside *o, CXCursor declarations) {
     kc_children parts = kc_children_of(declarations);
     for (size_t i = 0; i < parts.count && o->status == KILTER_OK; i++) {
@@ -329,7 +330,8 @@ static void end_lives(outside *o, CXCursor declarations) {
     free(parts.at);
 }
 
-/* Note static arrays of a function without marked loops, which may return pointers to them. */
+/* Insert calls that tell the runtime about static arrays of a function without marked loops. The function may
+ * return pointers to these arrays. */
 static enum CXChildVisitResult note_statics(CXCursor node, CXCursor parent, CXClientData data) {
     if (kc_kind(node) != CXCursor_DeclStmt)
         return CXChildVisit_Recurse;
@@ -407,7 +409,7 @@ static void statement(outside *o, CXCursor node, bool alone) {
     case CXCursor_LabelStmt:
         children(o, node, count - 1, false);
         return;
-    default: /* a call of a function with marked loops, which is edited itself */
+    default: /* a call of a function with marked loops: the function itself is edited, not the call */
         return;
     }
 }
@@ -572,8 +574,8 @@ static bool is_statement(CXCursor node, CXCursor parent) {
     }
 }
 
-/* Functions of included files are not edited. So refuse such a function if one of its calls must be
- * edited. */
+/* kilter cc does not edit functions in included files. So refuse such a function if one of the calls in it
+ * would need an edit. */
 static enum CXChildVisitResult look_for_root(CXCursor node, CXCursor parent, CXClientData data) {
     outside *o = data;
     (void)parent;
@@ -630,8 +632,8 @@ static enum CXChildVisitResult look_for_marked_before(CXCursor node, CXCursor pa
     return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
-/* Refuse errno after a marked loop that may set it. An iteration sets errno only on the rank that runs the
- * iteration. */
+/* Refuse the use of errno after a marked loop that may set errno. An iteration sets errno only on the rank
+ * that runs this iteration. */
 static void check_errno(outside *o, CXCursor call) {
     errno_search math = {.o = o}, before = {.o = o};
     unsigned to;
@@ -727,7 +729,7 @@ static enum CXChildVisitResult look_for_use(CXCursor node, CXCursor parent, CXCl
 static bool is_index_of(CXCursor loop, CXCursor variable) {
     CXCursor start = kc_child(loop, 0);
     lives uses = {.variable = variable};
-    if (kc_is_assignment(start)) /* the first value may be computed from the variable itself */
+    if (kc_is_assignment(start)) /* the assigned value may be computed from the variable itself */
         clang_visitChildren(kc_child(start, 1), look_for_use, &uses);
     if (kc_is_assignment(start) && kc_kind(start) == CXCursor_BinaryOperator &&
         !kc_is_null(kc_declaration(kc_child(start, 1))) &&
@@ -738,7 +740,7 @@ static bool is_index_of(CXCursor loop, CXCursor variable) {
            clang_equalCursors(kc_declaration(kc_child(start, 0)), variable);
 }
 
-/* Is the node another marked loop, in which the variable is private? */
+/* Is the node another marked loop in which the variable is private, that is, set before it is read? */
 static bool is_own_there(const lives *l, CXCursor node) {
     for (int i = 0; i < l->unit->loops; i++) {
         const kc_loop *other = &l->unit->loop[i];

@@ -1,4 +1,4 @@
-/* Elements of arrays: which array a pointer leads to, and which subscripts. */
+/* Find the array and the subscripts of an element or an address. */
 #include <isl/id.h>
 #include <isl/space.h>
 #include <isl/val.h>
@@ -39,7 +39,7 @@ static void append(kc_place *p, isl_pw_aff *at) {
     p->at[p->count++] = at;
 }
 
-/* Move an address by a number of elements. */
+/* Move an address by `by` elements, backwards if `back` is set. */
 static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
     if (p->array < 0 || p->count == 0) {
         if (p->array >= 0)
@@ -70,10 +70,11 @@ static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
 
 /* --- arrays --- */
 
-static const long long DIMENSION_MOST = 1LL << 56; /* greatest number of elements; no memory is larger */
+/* no array has more elements, because no memory is that large */
+static const long long DIMENSION_MOST = 1LL << 56;
 
-/* Note that the dimensions of a declared array are at least 1. Consider only dimensions that are variables
- * which never change. */
+/* Add to the known conditions: each dimension of a declared array is at least 1. This holds for dimensions
+ * that are variables and never change. */
 static void know_dimensions(kc_walk *w, CXCursor variable) {
     kc_children parts = kc_children_of(variable);
     for (size_t i = 0; i < parts.count; i++) {
@@ -143,24 +144,25 @@ static bool decays(CXCursor node, CXCursor inner) {
     enum CXTypeKind from = clang_getCanonicalType(clang_getCursorType(inner)).kind;
     CXCursor variable = kc_declaration(inner);
     if (!kc_is_null(variable) && kc_is_array_parameter(variable))
-        return false; /* it is a pointer already */
+        return false; /* C makes an array parameter a pointer already */
     return clang_getCanonicalType(clang_getCursorType(node)).kind == CXType_Pointer &&
            (from == CXType_ConstantArray || from == CXType_VariableArray || from == CXType_IncompleteArray);
 }
 
-/* Does the conversion keep the size of what the pointer points to? */
+/* Does the pointer conversion keep the size of the elements that the pointer points to? */
 static bool keeps_elements(CXCursor node, CXCursor inner) {
     CXType to = clang_getPointeeType(clang_getCanonicalType(clang_getCursorType(node)));
     CXType from = clang_getPointeeType(clang_getCanonicalType(clang_getCursorType(inner)));
     if (to.kind == CXType_Invalid || from.kind == CXType_Invalid)
         return true; /* no pointers */
     long long a = clang_Type_getSizeOf(to), b = clang_Type_getSizeOf(from);
-    if (to.kind == from.kind && (a < 0 || b < 0)) /* rows whose length is not constant */
+    if (to.kind == from.kind && (a < 0 || b < 0)) /* arrays whose length is not constant */
         return kc_kind(node) != CXCursor_CStyleCastExpr;
     return a == b && kc_is_pointer(to) == kc_is_pointer(from);
 }
 
-/* Is the pointer itself an element in memory? Then it is unknown where it leads. */
+/* Is the pointer itself stored in an array or behind a pointer? Then it is unknown what the pointer points
+ * to. */
 static bool is_loaded_pointer(CXCursor node) {
     CXCursor plain = kc_plain(node);
     bool element = kc_kind(plain) == CXCursor_ArraySubscriptExpr ||
@@ -235,7 +237,7 @@ kc_place kc_place_of(kc_walk *w, CXCursor node) {
                         CXCursor_UnionDecl; /* its members share memory */
         bool own = p.array == KC_OWN;
         if (clang_getCanonicalType(clang_getCursorType(node)).kind != CXType_Pointer && (own || !in_union))
-            return p; /* a member counts as the whole structure */
+            return p; /* an access to a member counts as an access to the whole structure */
         kc_place_free(&p);
         return nowhere(KC_UNKNOWN);
     }
@@ -246,7 +248,7 @@ kc_place kc_place_of(kc_walk *w, CXCursor node) {
 
 /* --- accesses --- */
 
-/* Turn the subscripts into a map without input dimensions. All symbols are its parameters. */
+/* Turn the subscripts into a map without input dimensions. All symbols are parameters of the map. */
 static isl_map *map_of(kc_walk *w, kc_place *p) {
     isl_map *map = isl_map_from_domain(isl_set_copy(w->domain));
     for (int i = 0; i < p->count; i++) {
@@ -260,8 +262,8 @@ static isl_map *map_of(kc_walk *w, kc_place *p) {
     return isl_map_intersect_domain(map, isl_set_copy(w->domain));
 }
 
-/* Turn indices of loops into input dimensions: the index of the loop, and perhaps the index of the first loop
- * inside. */
+/* Turn loop indices from parameters of the map into input dimensions. These are the loop's index and, for an
+ * access in the first inner loop, the inner loop's index. */
 static isl_map *with_indices(kc_walk *w, isl_map *map) {
     for (int i = 0; i < w->nest->symbols; i++) {
         const kc_symbol *s = &w->nest->symbol[i];
@@ -281,7 +283,8 @@ static isl_map *with_indices(kc_walk *w, isl_map *map) {
     return map;
 }
 
-/* Flat memory has rows if all its accesses use the same length, and stay within a row. */
+/* Split an access to flat memory into row and position. All accesses must use the same length of rows, and
+ * must stay within a row. */
 static bool split_flat(kc_walk *w, CXCursor node, kc_place *p, kc_array *a) {
     if (!p->rows)
         return true;
@@ -311,7 +314,7 @@ static bool split_flat(kc_walk *w, CXCursor node, kc_place *p, kc_array *a) {
     return true;
 }
 
-/* Subscripts of flat memory such as 100 * i + j have rows of 100 elements. */
+/* Find the length of rows in flat memory: a subscript such as 100 * i + j means rows of 100 elements. */
 static void note_width(const kc_walk *w, const kc_place *p, kc_array *a) {
     if (p->count != 1 || !p->at[0] || a->scalar || isl_pw_aff_n_piece(p->at[0]) != 1)
         return;

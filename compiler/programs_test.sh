@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Compile each program with kilter cc, and compare its output, bit by bit, with that of the sequential program. Where there is
-# a file PROGRAM.expected, compare with that file. Rows move at every opportunity, to random places. A program that begins with
-# the comment "stops: TEXT" must end with an error that contains the text.
+# Compile each program with kilter cc, and compare its output, bit by bit, with the sequential program's output. If there is
+# a file PROGRAM.expected, compare with that file instead. Rows move at every opportunity, to random places. A program that
+# begins with the comment "stops: TEXT" must end with an error that contains the text.
 # usage: programs_test.sh KILTER-CC SOURCE-DIR BINARY-DIR MPI MPICC MPIEXEC "RANKS…" PROGRAM…
 set -euo pipefail
 compiler=$1 source=$2 binary=$3 mpi=$4 mpicc=$5 mpiexec=$6 ranks=$7
@@ -21,7 +21,7 @@ for program in "$@"; do
     gcc -O2 -Wno-unknown-pragmas "$program" -o "$work/$name.sequential" -lm
     "$mpicc" "${flags[@]}" -I"$(dirname "$program")" -include "$source/src/loop/forced_test_helper.h" -D_GNU_SOURCE \
         "$work/$name.kilter.c" -o "$work/$name" "${libraries[@]}" || { fail "$name: its program does not compile"; continue; }
-    expected=${program%.c}.expected # for exact sums, which give other last bits than the sequential program
+    expected=${program%.c}.expected # for exact sums, whose last bits differ from the sums of the sequential program
     if [ -f "$expected" ]; then cp "$expected" "$work/expected"; else "$work/$name.sequential" >"$work/expected"; fi
     stops=$(sed -n '1s,^/\* stops: \(.*\) \*/$,\1,p' "$program")
     for n in $ranks; do

@@ -1,12 +1,13 @@
-/* Compare kilter cc's verdicts on random loop nests with what the iterations do when they are carried out one
- * by one.
+/* Check kilter cc's verdicts on random loop nests. Run the iterations of each nest one by one, and compare
+ * the verdict with the dependences found.
  *
  *   random_nests [NESTS [SEED]]
  *
- * Each nest has two or three loops and one to three statements with affine subscripts. Its dependences are
- * found by carrying out all iterations for small bounds. A verdict is wrong if it allows what the iterations
- * forbid. A refusal is counted if the iterations would allow a DOALL loop over rows. In some nests the bound
- * is a member of a structure. Some of these nests change the structure. kilter cc must allow none of them. */
+ * Each nest has two or three loops and one to three statements with affine subscripts. The program finds the
+ * dependences by running all iterations for small bounds. A verdict is wrong if kilter cc accepts a loop
+ * although these dependences forbid it. The program counts refusals of loops that could be DOALL loops over
+ * rows. In some nests the bound is a member of a structure. If such a nest also changes the structure, kilter
+ * cc must refuse it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,21 +26,22 @@ typedef struct affine {
 typedef struct reference {
     int array; /* 0 to 2 */
     affine row, column;
-    int parity; /* used in the first reference: the statement is done only if (i + j) % 2 has this value; −1:
-                   always */
+    /* only in a statement's first reference: the statement runs only if (i + j) % 2 has this value; −1:
+     * always */
+    int parity;
 } reference;
 
 typedef struct statement {
-    /* count: number of references, of which the first is written; depth: number of loops around the statement
-     */
+    /* count: number of references; the statement writes the first and reads the others; depth: number of
+     * loops around the statement */
     int count, depth;
     reference at[REFERENCES];
 } statement;
 
 typedef struct nest {
     int loops, statements, step;
-    /* member, change: which texts of BOUND and CHANGE are used, 0: none; changed_in: the loop with the change
-     */
+    /* member, change: numbers of the texts of BOUND and CHANGE; text 0 uses no structure; changed_in: number
+     * of the loop that has the change */
     int member, change, changed_in;
     affine lo[LOOPS], hi[LOOPS];
     statement at[STATEMENTS];
@@ -55,7 +57,7 @@ static int draw(int below) {
 
 static affine draw_bound(int loop, bool upper) {
     affine a = {.constant = upper ? -draw(2) : 1 + draw(2), .n = upper};
-    if (loop > 0 && draw(4) == 0) { /* triangular */
+    if (loop > 0 && draw(4) == 0) { /* the bound depends on an outer index */
         a = (affine){.constant = 0};
         a.of[draw(loop)] = 1;
         a.constant = upper ? draw(2) : 0;
@@ -67,7 +69,7 @@ static affine draw_subscript(int loop, int depth) {
     affine a = {.constant = draw(3) == 0 ? draw(5) - 2 : 0};
     if (draw(12) == 0) {
         a.constant = 2 + draw(3);
-        return a; /* the same element each time */
+        return a; /* the subscript is constant */
     }
     a.of[draw(10) == 0 ? draw(depth) : loop < depth ? loop : depth - 1] = draw(12) == 0 ? 2 : 1;
     return a;
@@ -79,7 +81,7 @@ static reference draw_reference(int depth) {
     return r;
 }
 
-/* A stencil over one or two arrays, as pipelines have. */
+/* Draw a nest that computes a stencil over one or two arrays, as pipelines do. */
 static nest draw_stencil(void) {
     nest n = {.loops = 2 + draw(2), .statements = 1 + draw(2), .step = 1};
     for (int l = 0; l < n.loops; l++) {
@@ -120,7 +122,7 @@ static nest draw_loops(void) {
     return n;
 }
 
-/* Texts of bounds and of changes, and the variable whose structure they use. */
+/* Texts of bounds and of changes; root: the variable whose structure the text uses. */
 static const struct {
     const char *text, *root;
 } BOUND[] = {{"n", ""},           {"p->n", "p"},    {"g.n", "g"},
@@ -195,7 +197,7 @@ static void print_loops(const nest *n, int loop, FILE *out) {
     fprintf(out, "; %c += %d) {\n", INDEX[loop], loop == 0 ? n->step : 1);
     if (loop == n->changed_in)
         fprintf(out, "%s\n", CHANGE[n->change].text);
-    for (int s = 0; s < n->statements; s++) /* statements of this loop come before the deeper loop */
+    for (int s = 0; s < n->statements; s++) /* print this loop's own statements before the loop inside it */
         if (n->at[s].depth == loop + 1)
             print_statement(&n->at[s], out);
     if (loop + 1 < n->loops)
@@ -217,7 +219,7 @@ static void print_nest(const nest *n, FILE *out) {
 
 /* --- carrying it out --- */
 
-typedef struct touch { /* of a cell */
+typedef struct touch { /* a read or write of a cell by iteration (i, j) */
     int i, j, array, row, column;
     bool write;
 } touch;
@@ -266,8 +268,8 @@ static void carry_out(const nest *n, int loop, int *index, int bound, trace *t) 
 /* --- what the iterations forbid --- */
 
 typedef struct truth {
-    bool carried, anti_only, far, blocks; /* blocks: a dependence goes to an earlier block */
-    bool rows; /* the rows that are written and read are the index plus a constant */
+    bool carried, anti_only, far, blocks; /* blocks: a later iteration depends on a later block */
+    bool rows; /* all rows that are written or read are the index plus a constant */
 } truth;
 
 static void compare_touches(const touch *x, const touch *y, int step, truth *t) {
@@ -297,7 +299,7 @@ static truth find_truth(const nest *n) {
     }
     bool known = false;
     int shift = 0;
-    for (int s = 0; s < n->statements; s++) { /* written rows are index + the same constant */
+    for (int s = 0; s < n->statements; s++) { /* all statements must write row (index + the same constant) */
         const affine *row = &n->at[s].at[0].row;
         bool plain = row->of[0] == 1 && !row->of[1] && !row->of[2] && (!known || row->constant == shift);
         shift = row->constant;

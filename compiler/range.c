@@ -1,4 +1,4 @@
-/* Rows that a loop touches, as expressions in C. */
+/* Print the rows that a loop touches as expressions in C. */
 #include <isl/ast.h>
 #include <isl/ast_build.h>
 #include <isl/id.h>
@@ -13,7 +13,7 @@ static void print(isl_ast_expr *e, FILE *out);
 
 static void print_call(isl_ast_expr *e, const char *name, const char *between, FILE *out) {
     int count = (int)isl_ast_expr_get_op_n_arg(e);
-    for (int i = 0; i + 1 < count && *name; i++) /* max(a, b, c) is max(a, max(b, c)) */
+    for (int i = 0; i + 1 < count && *name; i++) /* print max(a, b, c) as max(a, max(b, c)) */
         fprintf(out, "%s(", name);
     fputs(*name ? "" : "(", out);
     for (int i = 0; i < count; i++) {
@@ -80,7 +80,7 @@ static void print_op(isl_ast_expr *e, FILE *out) {
             print_call(e, ops[i].name, ops[i].between, out);
             return;
         }
-    fputs("kcc_unknown", out); /* this name is not declared, so the program does not compile */
+    fputs("kcc_unknown", out); /* an undeclared name, so that the program does not compile */
 }
 
 static void print(isl_ast_expr *e, FILE *out) {
@@ -121,7 +121,7 @@ static char *text_of(isl_ctx *isl, isl_pw_aff *value) { /* frees `value` */
     return NULL;
 }
 
-/* Return a constant number on the space on which `like` is defined. */
+/* Return the constant `value` as an expression over the same domain as `like`. */
 static isl_pw_aff *number(isl_pw_aff *like, long value) {
     isl_val *v = isl_val_int_from_si(isl_pw_aff_get_ctx(like), value);
     isl_aff *aff = isl_aff_val_on_domain_space(isl_pw_aff_get_domain_space(like), v);
@@ -150,7 +150,8 @@ bool kc_row_range(const kc_nest *n, int array, char **from, char **to) {
         isl_set_dim_has_upper_bound(rows, isl_dim_set, 0) == isl_bool_true) {
         isl_pw_aff *first = isl_set_dim_min(isl_set_copy(rows), 0),
                    *last = isl_set_dim_max(isl_set_copy(rows), 0);
-        first = isl_pw_aff_union_min(first, number(first, 1L << 40)); /* without rows, first exceeds last */
+        /* if there are no rows, first is greater than last */
+        first = isl_pw_aff_union_min(first, number(first, 1L << 40));
         last = isl_pw_aff_union_max(last, number(last, -1));
         *from = text_of(n->isl, isl_pw_aff_coalesce(first));
         *to = text_of(n->isl, isl_pw_aff_coalesce(isl_pw_aff_add(last, number(last, 1))));
@@ -166,7 +167,7 @@ bool kc_row_range(const kc_nest *n, int array, char **from, char **to) {
 
 bool kc_touches_all(const kc_nest *n, int array) {
     const kc_array *a = &n->array[array];
-    if (a->stride >= 0 || a->width > 0) /* flat memory may end within a row */
+    if (a->stride >= 0 || a->width > 0) /* flat memory may end in the middle of a row */
         return false;
     isl_set *all = rows_of(n, array, true), *sure = rows_of(n, array, false);
     bool is = all && sure && isl_set_is_subset(all, sure) == isl_bool_true;

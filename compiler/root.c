@@ -1,5 +1,5 @@
-/* Edit statements that only rank 0 runs. All ranks get the variables that rank 0 changes, and the memory that
- * it changes behind pointers. */
+/* Edit statements that only rank 0 runs. The edits copy the changed variables, and changed memory behind
+ * pointers, from rank 0 to all ranks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ enum { SHARED_MOST = 64, FUNCTIONS_MOST = 64 };
 typedef struct root_walk {
     const kc_unit *unit;
     const kc_root *root;
-    CXCursor function; /* the function being searched: it contains the statement or is called by it */
+    /* the function being searched: it contains the statement, or the statement calls it */
+    CXCursor function;
     CXCursor shared[SHARED_MOST];
     bool by_pointer[SHARED_MOST]; /* true: share the memory behind the pointer, not the variable */
     int count;
@@ -47,7 +48,7 @@ static bool holds_pointer(CXType type) {
     return found;
 }
 
-static CXType pointee_of(CXType type) { /* the type is a pointer, or an array if a parameter is declared so */
+static CXType pointee_of(CXType type) { /* `type` is a pointer, or the array type of a parameter */
     type = clang_getCanonicalType(type);
     return type.kind == CXType_Pointer ? clang_getPointeeType(type) : clang_getArrayElementType(type);
 }
@@ -98,14 +99,14 @@ static bool is_own(const root_walk *w, CXCursor variable) {
            clang_Cursor_getStorageClass(variable) != CX_SC_Static;
 }
 
-/* Return whether a static variable has no name outside of the marked statement. */
+/* Is a static variable invisible outside of the marked statement? */
 static bool is_hidden(const root_walk *w, CXCursor variable) {
     bool global = kc_kind(clang_getCursorSemanticParent(variable)) == CXCursor_TranslationUnit;
     return (is_called(w) && !global) || kc_is_within(variable, w->root->statement);
 }
 
-/* Note that an element of type `of` may change. The element is in the variable, or in the memory to which the
- * variable leads. */
+/* Record that an element of type `of` may change. The element is in the variable, or in memory that the
+ * variable points to. */
 static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointer, CXType of) {
     char *name = kc_name(variable);
     bool own = is_own(w, variable);
@@ -115,7 +116,7 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
         return;
     }
     if (parameter && !clang_isConstQualifiedType(pointee_of(clang_getCursorType(variable)))) {
-        free(name); /* the argument of the call shows which memory changes */
+        free(name); /* the caller's argument shows which memory changes */
         return;
     }
     if (own || clang_getCanonicalType(of).kind == CXType_Void)
@@ -129,7 +130,7 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
     free(name);
 }
 
-/* Find the variable that contains an element or leads to it. Return the null cursor if the variable is not
+/* Find the variable that contains an element or points to it. Return the null cursor if this variable is not
  * known. */
 static CXCursor variable_of(CXCursor node, bool *by_pointer) {
     for (int steps = 0; steps < 64; steps++) {
@@ -279,7 +280,7 @@ typedef struct leaving {
     bool in_loop, found;
 } leaving;
 
-/* Does break or continue leave the statement? */
+/* Find a break or continue that leaves the marked statement. */
 static enum CXChildVisitResult look_for_leave(CXCursor node, CXCursor parent, CXClientData data) {
     leaving *l = data;
     enum CXCursorKind kind = kc_kind(node);

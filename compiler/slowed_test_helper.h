@@ -1,6 +1,6 @@
-/* Let iterations of a program that kilter cc made take more CPU time, as --cost and --slow of the examples
- * do. The program is compiled with this header before its source. An iteration takes SLOWED_COST_S seconds,
- * and on rank 0 SLOWED times as long. */
+/* Make the iterations of a program from kilter cc take more CPU time, as the options --cost and --slow of the
+ * examples do. The compiler reads this header before the program's source. An iteration takes SLOWED_COST_S
+ * seconds, and on rank 0 SLOWED times as long. */
 #ifndef KC_SLOWED_TEST_HELPER_H
 #define KC_SLOWED_TEST_HELPER_H
 
@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-static double slowed_from_s, slowed_rows; /* time at which the body got its rows, and number of these rows */
+/* start time of the loop body, and the number of rows that it computes */
+static double slowed_from_s, slowed_rows;
 
 static inline double slowed_cpu_s(void) {
     struct timespec t;

@@ -1,4 +1,4 @@
-/* A source file: its loops, and what their pragmas say. */
+/* A source file with its loops and their pragmas. */
 #ifndef KC_UNIT_H
 #define KC_UNIT_H
 
@@ -10,7 +10,7 @@ enum { KC_LOOPS = 256, KC_PRAGMAS = 128 };
 typedef struct kc_loop {
     CXCursor loop, function;
     bool marked;          /* a pragma stands before the loop */
-    unsigned pragma_from; /* offset of the pragma's line; without a pragma, of the loop */
+    unsigned pragma_from; /* offset of the pragma's line, or of the loop if it has no pragma */
     kc_clauses clauses;
     kc_nest *nest;
     kc_decision decision;
@@ -39,13 +39,13 @@ typedef struct kc_unit {
     kc_root root[KC_PRAGMAS];
     int roots;
     char pure[2000]; /* names of functions that the user declared pure, with a blank before and after each */
-    unsigned reserved_line; /* line with a name that begins with kcc_ or KCC_; 0: there is none */
+    unsigned reserved_line; /* line with a name that begins with kcc_ or KCC_; 0: no such name */
     kc_loop loop[KC_LOOPS];
     int loops;
 } kc_unit;
 
-/* Read a file, and decide on its loops. The caller must always close the unit. flags: more flags for the
- * compiler. KILTER_ERR_INPUT: the file cannot be read, does not compile, or has a wrong pragma */
+/* Read a file, and decide on its loops. The caller must always close the unit. flags: additional compiler
+ * flags. Return KILTER_ERR_INPUT if the file cannot be read, does not compile, or has a wrong pragma. */
 kilter_status kc_unit_open(kc_unit *unit, const char *path, const char *const *flags, int count,
                            kilter_error *error);
 void kc_unit_close(kc_unit *unit);
@@ -54,10 +54,10 @@ kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error);
 
 /* --- vouched.c --- */
 
-/* Note a function that the user declared pure. KILTER_ERR_INPUT: it is not declared in C, or cannot be
- * pure */
+/* Store a function that the user declared pure. Return KILTER_ERR_INPUT if the C source does not declare the
+ * function, or if the function cannot be pure. */
 kilter_status kc_add_pure(kc_unit *unit, const char *name, unsigned line, kilter_error *error);
-/* Find the statements of the root pragmas. KILTER_ERR_INPUT: a pragma does not stand before a statement */
+/* Find the statements after the root pragmas. Return KILTER_ERR_INPUT if no statement follows a pragma. */
 kilter_status kc_find_roots(kc_unit *unit, kilter_error *error);
 const kc_root *kc_root_of(const kc_unit *unit, CXCursor statement); /* NULL: all ranks run the statement */
 

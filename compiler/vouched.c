@@ -1,5 +1,5 @@
-/* Read pragmas that tell more than the source: which functions are pure, and which statements only rank 0
- * runs. */
+/* Read the pragmas by which the user vouches for something: functions that are pure, and statements that only
+ * rank 0 runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static enum CXChildVisitResult look_for_function(CXCursor node, CXCursor parent,
 }
 
 /* Find the line in which a function changes a global or static variable by its name. *line stays 0 if there
- * is none. */
+ * is no such line. */
 static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, CXClientData data) {
     unsigned *line = data;
     (void)parent;
@@ -36,7 +36,7 @@ static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, C
     return CXChildVisit_Recurse;
 }
 
-/* Return why a function cannot be pure, or NULL. */
+/* Return the reason why a function cannot be pure, or NULL if it can. */
 static const char *not_pure(const char *name, CXCursor function) {
     CXType type = clang_getCursorType(function);
     if (kc_is_null(function))

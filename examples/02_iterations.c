@@ -1,8 +1,8 @@
 /* The problem: find the 97.5 % quantile of the standard normal density, tabulated on a grid. The method:
  * bisection. Each iteration is a run of the same farm. The shared data is the middle of the present bounds.
  * Every task integrates one slice of the density up to this middle, and the sum of all slices gives the next
- * bounds. Workers count their tasks over all runs in a state of their own. The output shows the quantile, and
- * that each task was done once. */
+ * bounds. Each worker counts its tasks over all runs, in its own state. The output is the quantile, and a
+ * check that each task was done once. */
 #include <math.h>
 #include <stdlib.h>
 

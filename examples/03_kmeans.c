@@ -1,8 +1,8 @@
 /* The problem: do the lengths of Fisher's 150 irises form three clusters, for three species? The method:
- * Lloyd's k-means from 2000 starting points at the same time. Each iteration is a run: the shared data is the
- * present state of all starts, and each task moves some of them by one step. Before each run the farm chooses
- * the number of tasks, from the times of workers and program so far; the result does not depend on this
- * number. The output is the least sum of squared distances, for these data 78.851 cm². */
+ * Lloyd's k-means from 2000 starting points at the same time. Each iteration is a run. Its shared data is the
+ * present state of all starts, and each task moves some of the starts by one step. Before each run the farm
+ * chooses the number of tasks from the times measured so far. The result does not depend on this number. The
+ * output is the least sum of squared distances; for these data it is 78.851 cm². */
 #include <stdio.h>
 
 #include <kilter/kilter.h>
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     kilter_error error = {.status = KILTER_OK};
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) != KILTER_OK)
         return kilter_exit(argv[0], &error);
-    for (int i = 0; i < STARTS * CLUSTERS; i++) /* the first centres are irises chosen from the data */
+    for (int i = 0; i < STARTS * CLUSTERS; i++) /* the centres of a start are first some of the irises */
         for (int d = 0; d < IRIS_LENGTHS; d++)
             all.starts[i / CLUSTERS].centre[i % CLUSTERS][d] =
                 iris_mm[i * 7919L * (i / IRISES + 1) % IRISES][d];

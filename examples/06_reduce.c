@@ -1,6 +1,6 @@
 /* Sum a million numbers of very different sizes, exactly. The workers combine their sums on the way to the
- * master, so the master gets a few sums and not a result for each task. With --organise peers, the workers
- * also give tasks to each other without the master. The sum has the same bits in every run. */
+ * master, so the master gets a few sums instead of a result for each task. With --organise peers, the workers
+ * also give tasks to each other, without the master. The sum has the same bits in every run. */
 #include <kilter/kilter.h>
 
 #include <math.h>

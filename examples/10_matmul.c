@@ -8,7 +8,8 @@ static void start_row(size_t n, size_t i, double *a) {
         a[j] = chance(i * n + j);
 }
 
-/* Fill B so that the sums of its columns are about 1. Then the values of A keep their size. */
+/* Fill B so that the sums of its columns are about 1. So the values of A keep their order of magnitude over
+ * many sweeps. */
 static void start_b(size_t n, double b[n][n]) {
     for (size_t k = 0; k < n; k++)
         for (size_t j = 0; j < n; j++)

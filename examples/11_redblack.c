@@ -1,5 +1,6 @@
-/* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed boundary, first all points of
- * one colour, then those of the other. Rows move to the ranks that compute them fastest. */
+/* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed boundary. Points are coloured
+ * like a chessboard: a sweep updates all points of one colour, then all points of the other. Rows move to the
+ * ranks that compute them fastest. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"

@@ -1,7 +1,7 @@
-/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, in the
- * order of rows and columns. Each point needs the new values above it and to the left. Rows move to the ranks
- * that compute them fastest. The ranks form a pipeline on blocks of B columns. Without --block, Kilter
- * chooses the number of columns. */
+/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, row by
+ * row and from left to right. Each point needs the new values above it and to the left of it. Rows move to
+ * the ranks that compute them fastest. The ranks form a pipeline on blocks of B columns. Without --block,
+ * Kilter chooses the number of columns in a block. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"

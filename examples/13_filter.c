@@ -1,7 +1,7 @@
 /* filter [N [FRAMES]] [--picture FILE.pgm] [--output FILE.pgm]: remove salt-and-pepper noise from a series of
- * pictures with an adaptive median filter. The filter's window grows where there is much noise, so rows
- * differ in cost, and the noise moves from frame to frame. Without --picture the program draws a picture of
- * N×N points itself. Rows move to the ranks that compute them fastest. */
+ * pictures with an adaptive median filter. The filter's window grows where there is much noise, so some rows
+ * cost more than others. From frame to frame, the noise moves to other rows. Without --picture the program
+ * draws a picture of N×N points itself. Rows move to the ranks that compute them fastest. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"

@@ -1,6 +1,6 @@
 /* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, with two
- * dot products a step. With --exact the dot products have the same bits for every number of ranks. Without
- * --exact MPI_Allreduce adds them. */
+ * dot products in each step. With --exact the dot products have the same bits for every number of ranks.
+ * Without --exact, MPI_Allreduce computes the dot products. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
@@ -19,7 +19,8 @@ static double dot(size_t n, const double *a, const double *b) {
     return sum;
 }
 
-/* Step along the direction p in one row: update the solution and the residual. */
+/* Move along the search direction p in one row: update the solution x and the residual r. Return the row's
+ * part of r·r. */
 static double go(size_t n, double alpha, const double *p, const double *q, double *x, double *r) {
     for (size_t j = 0; j < n; j++) {
         x[j] += alpha * p[j];
@@ -64,7 +65,8 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Compare with a tolerance for rounding, because the sequential program adds in another order. */
+/* Compare two results with a tolerance for rounding, because the sequential program adds numbers in another
+ * order. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)

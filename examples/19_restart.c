@@ -1,4 +1,4 @@
-/* restart [N [SWEEPS]]: heat in a plate of N×N points, with checkpoints.
+/* restart [N [SWEEPS]]: heat in a plate of N×N points, saved in checkpoints.
  *
  *   KILTER_CHECKPOINT=heat mpirun -n 4 ./restart
  *

@@ -1,8 +1,8 @@
-/* mg [CLASS]: the benchmark MG of the NAS Parallel Benchmarks, class S, W, A or B. The planes of each grid
- * are rows of aligned loops. The planes of the finest grid move to the ranks that compute them fastest. Each
- * plane of a coarse grid is on the rank of its plane in the finest grid. The coarsest grids may have fewer
- * planes than there are ranks. With KILTER_CHECKPOINT in the environment, a program that was ended continues
- * from its last checkpoint. */
+/* mg [CLASS]: class S, W, A or B of the benchmark MG of the NAS Parallel Benchmarks. The planes of each grid
+ * are the rows of aligned loops: loops whose rows move together. The planes of the finest grid move to the
+ * ranks that compute them fastest. Each plane of a coarse grid is on the rank that has the matching plane of
+ * the finest grid. The coarsest grids may have fewer planes than there are ranks. With KILTER_CHECKPOINT in
+ * the environment, a program that was interrupted continues from its last checkpoint. */
 #include <kilter/loop.h>
 
 #include "mg.h"
@@ -10,8 +10,8 @@
 typedef struct level {
     size_t n;
     double *u, *r;
-    /* loops over the planes of this level; `interpolate` also reads the coarser grid, `project` the finer
-     * grid */
+    /* loops over the planes of this level; the loop `interpolate` also reads the coarser grid, and the loop
+     * `project` the finer grid */
     kilter_loop *residual, *smooth, *interpolate, *project;
 } level;
 
@@ -47,7 +47,8 @@ static kilter_loop *follow(const solver *s, int l, const char *name, const doubl
     return loop;
 }
 
-/* Open the loops of a level. Each loop fetches only those planes of neighbours that its own body reads. */
+/* Open the loops of a level. Each loop fetches only the planes of neighbours that the body of this loop
+ * reads. */
 static void open_level(solver *s, int l) {
     level *at = &s->at[l];
     at->n = (size_t)1 << l;
@@ -99,7 +100,8 @@ static void merge(void *left, const void *right, uint64_t bytes, void *user) {
     mg_merge(left, right);
 }
 
-/* Place the charges. To find their points, each rank looks at the random numbers of its own planes. */
+/* Place the charges, which are at the points with extreme random numbers. To find these points, each rank
+ * first searches its own planes. */
 static void start(solver *s) {
     const level *finest = &s->at[s->is->top];
     mg_extremes all;
@@ -147,8 +149,8 @@ static void sweep(const solver *s, const settings *set, int l, work what) {
 }
 
 /* Do the cycles from number `cycle` on; a checkpoint has the result of the earlier cycles. A cycle has two
- * sweeps of the leading loop, the residual on the finest level. Checkpoints are written only before the
- * second of them, so begin with it. */
+ * sweeps of the leading loop, which computes the residual on the finest level. Checkpoints are written only
+ * before the second of these sweeps, so a run begins with this sweep. */
 static void run(const solver *s, const settings *set, uint64_t cycle) {
     int top = s->is->top;
     sweep(s, set, top, RESIDUAL);

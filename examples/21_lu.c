@@ -1,7 +1,7 @@
 /* lu [CLASS]: the benchmark LU of the NAS Parallel Benchmarks, class S, W, A or B. The planes of its grid are
  * the rows of four aligned loops. Planes move to the ranks that compute them fastest. In a step each loop
  * makes one sweep: a pipeline forwards, a pipeline backwards, the update, and the residual. The residual's
- * loop decides when planes move. With KILTER_CHECKPOINT in the environment, a program that was ended
+ * loop decides when planes move. With KILTER_CHECKPOINT in the environment, a program that was interrupted
  * continues from its last checkpoint. */
 #include <kilter/loop.h>
 
@@ -28,9 +28,9 @@ static double *attach(kilter_loop *loop, size_t values, uint64_t ghost) {
     return base;
 }
 
-/* The residual of a plane needs two planes on either side. The pipelines pass on v, the changes of the
- * solution. They also read neighbours' planes of the solution u. These planes are still valid, because u has
- * not changed since the residual was computed. */
+/* The residual of a plane needs two planes on either side. The two pipelines pass v, the changes of the
+ * solution, from rank to rank. They also read neighbours' planes of the solution u. The copies from the
+ * residual's sweep are still valid, because u has not changed since. */
 static solver open_solver(const lu *s, const settings *set) {
     kilter_loop_options lead = {.iterations = s->n,
                                 .fixed = set->fixed,
@@ -120,7 +120,7 @@ static void sweep_update(const lu *s, solver *p) {
 }
 
 /* Do the steps from number `step` on; a checkpoint has the result of the earlier steps. Checkpoints are
- * written before the residual is computed, so begin with the residual. */
+ * written before the residual is computed, so a run begins with the residual. */
 static void run(const lu *s, const settings *set, solver *p, uint64_t step) {
     sweep_residual(s, set, p);
     for (; step < (uint64_t)s->is->steps; step++) {

@@ -1,6 +1,6 @@
 /* Functions of all example programs with loops, plain and with Kilter. They read the arguments, adjust the
- * cost of iterations, and print the result. The option --cost S means: an iteration takes S seconds of CPU
- * time, as on a slower machine. Under a simulator, an iteration takes S simulated seconds and nothing else.
+ * cost of iterations, and print the result. With the option --cost S, an iteration takes S seconds of CPU
+ * time, as on a slower machine. Under a simulator, an iteration takes exactly S simulated seconds.
  */
 #ifndef LOOP_PROGRAM_H
 #define LOOP_PROGRAM_H
@@ -25,9 +25,9 @@ typedef struct settings {
     const char *program;
     double n, sweeps;
     double block;  /* number of columns in a block of the pipeline; 0: the program chooses */
-    double cost_s; /* CPU seconds that an iteration takes on this rank; 0: no more than its work needs */
-    double slow;   /* factor by which iterations take longer on rank 0; 0: as long as on other ranks */
-    bool check;    /* true: compare the result with that of the sequential program */
+    double cost_s; /* CPU seconds that an iteration takes on this rank; 0: as long as its work needs */
+    double slow;   /* iterations on rank 0 take this many times as long as on other ranks; 0: equally long */
+    bool check;    /* true: compare the result with the sequential program's result */
     const char *picture, *output;
     bool fixed, say; /* used only with Kilter. fixed: no rows move. say: print a second line with facts
                       * about balancing. */
@@ -154,7 +154,7 @@ static inline double cpu_s(const settings *set) {
 }
 
 /* Use CPU time until `iterations` iterations have taken --cost seconds each. begun_s: the value of cpu_s()
- * when they began. */
+ * when the iterations began. */
 static inline void pay(const settings *set, double begun_s, double iterations) {
     while (set->cost_s > 0 && cpu_s(set) < begun_s + set->cost_s * iterations)
         ;

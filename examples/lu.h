@@ -3,8 +3,8 @@
  * written from the benchmark's published description (NASA technical report RNR-94-007, and the reference
  * values of NPB 3).
  *
- * A grid has n planes of n lines of n points, and a point has five values: density, momentum in three
- * directions, energy. A plane is a row of a loop. Functions get the address of plane 0. */
+ * A grid has n planes with n lines of n points each. A point has five values: density, momentum in three
+ * directions, and energy. A plane is a row of a loop. Functions get the address of plane 0. */
 #ifndef LU_H
 #define LU_H
 
@@ -75,11 +75,12 @@ static inline const lu_class *lu_class_of(const char *name) {
 typedef struct lu {
     const lu_class *is;
     size_t n, line, plane;        /* numbers of doubles in a line and in a plane */
-    double h, t1, t2, t3;         /* h: distance of two points; the others: 1 / h², 1 / 2h, 1 / h */
+    double h, t1, t2, t3;         /* h: distance between points; t1: 1 / h²; t2: 1 / 2h; t3: 1 / h */
     double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added for stability */
     double dissipation;           /* coefficient of the fourth differences */
-    double diagonal[VALUES]; /* the part of the diagonal of a point's block that is the same at all points */
-    double viscous[VALUES];  /* sums of the viscous coefficients over all directions */
+    /* a point's matrix block: the part of its diagonal that is the same at all points */
+    double diagonal[VALUES];
+    double viscous[VALUES]; /* sums of the viscous coefficients over all directions */
 } lu;
 
 /* Return the coefficient of the viscous term of a value: momentum or energy. */
@@ -130,7 +131,8 @@ static inline void lu_exact(const lu *s, size_t k, size_t j, size_t i, double u[
     }
 }
 
-/* Set the start values. On the boundary they are exact; inside, they are interpolated between opposite faces.
+/* Set a point's start values. On the boundary, start values are exact; inside, they are interpolated between
+ * opposite faces.
  */
 static inline void lu_start_point(const lu *s, size_t k, size_t j, size_t i, double u[VALUES]) {
     size_t last = s->n - 1;
@@ -188,8 +190,8 @@ static inline void lu_rub(int d, const lu_flow *a, const lu_flow *b, double fact
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* Add the fourth difference in one direction, which has fewer points near the boundary. at: number of the
- * point in this direction; apart: distance of neighbours in memory */
+/* Add the fourth difference in one direction. Near the boundary, the difference uses fewer points. at: number
+ * of the point in this direction; apart: distance of neighbours in memory */
 static inline void lu_dissipate(const lu *s, const double *u, size_t at, size_t apart, double out[VALUES]) {
     size_t left = s->n - 1 - at;
     double w[5] = {at > 2, at > 1 ? -4 : 0, at > 1 && left > 1 ? 6 : 5, left > 1 ? -4 : 0, left > 2};
@@ -200,7 +202,8 @@ static inline void lu_dissipate(const lu *s, const double *u, size_t at, size_t 
             s->dissipation * (w[0] * far[m] + w[1] * near[m] + w[2] * u[m] + w[3] * next[m] + w[4] * last[m]);
 }
 
-/* Add the terms of one direction. f[3]: the flow at the point before, at the point, and at the point after */
+/* Add all terms of the equations for one direction. f[3]: the flow at the point before, at the point, and at
+ * the point after */
 static inline void lu_direction(const lu *s, int d, const double *u, const lu_flow *f[3], size_t at,
                                 size_t apart, double out[VALUES]) {
     const double *before = u - apart, *after = u + apart;
@@ -236,8 +239,8 @@ static inline void lu_flow_plane(const lu *s, size_t k, const double *u, lu_flow
         plane[p] = lu_flow_at(u + k * s->plane + p * VALUES);
 }
 
-/* Compute out = all terms − forcing in plane k, from planes k − 2 to k + 2. forcing NULL: the forcing is 0.
- * Do not write to the boundary, where `out` stays 0. */
+/* Compute out = (all terms of the equations) − forcing in plane k, from planes k − 2 to k + 2. If `forcing`
+ * is NULL, the forcing is 0. The function does not write to the boundary, where `out` stays 0. */
 static inline void lu_residual_plane(const lu *s, size_t k, const double *u, const double *forcing,
                                      const lu_scratch *t, double *out) {
     const lu_flow *const *f = (const lu_flow *const *)t->planes;
@@ -291,8 +294,8 @@ static inline void lu_force(const lu *s, size_t lo, size_t hi, lu_scratch *t, do
 
 /* --- relaxation --- */
 
-/* Add the product of a neighbour's block of the matrix and its change v. The block consists of convection,
- * times `way`, and friction. */
+/* Add the product of a neighbour's matrix block with the neighbour's change v. The block consists of
+ * convection, times `way`, and friction. */
 static inline void lu_couple(const lu *s, int d, double way, const double *u, const double *v,
                              double out[VALUES]) {
     double r = 1 / u[0], w[DIRECTIONS] = {u[1] * r, u[2] * r, u[3] * r}, e = u[4] * r;
@@ -310,7 +313,7 @@ static inline void lu_couple(const lu *s, int d, double way, const double *u, co
               s->t1 * (C1345 * r * (v[4] - e * v[0]) + work + s->d[d][4] * v[4]);
 }
 
-/* Compute the change at a point from its own block, which is a lower triangle. */
+/* Compute the change at a point. The point's own matrix block is a lower triangle. */
 static inline void lu_solve(const lu *s, const double *u, double x[VALUES]) {
     double r = 1 / u[0], w[DIRECTIONS] = {u[1] * r, u[2] * r, u[3] * r}, twice = 2 * s->is->dt * r;
     x[0] /= s->diagonal[0];
@@ -389,7 +392,7 @@ static inline double lu_surface(const lu *s, const double *u) {
     const size_t lo[DIRECTIONS] = {1, 1, 2}, hi[DIRECTIONS] = {s->n - 2, s->n - 3, s->n - 2};
     double all = 0;
     for (int d = 0; d < DIRECTIONS; d++) {
-        int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2; /* the two directions of a face */
+        int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2; /* the two directions within a face */
         double sum = 0;
         for (size_t q = lo[b]; q < hi[b]; q++)
             for (size_t p = lo[a]; p < hi[a]; p++)
@@ -410,7 +413,8 @@ static inline bool lu_is_near(double value, double expected) {
                                                          * not a number */
 }
 
-/* Compare with the published values, and print the result. sums: sums of squares of all planes. */
+/* Compare the norms with the published values, and print the result. sums: sums of squares over all
+ * planes. */
 static inline bool lu_verify(const lu *s, const double sums[2 * VALUES], const double *u) {
     const lu_class *is = s->is;
     double points = (double)(s->n - 2) * (double)(s->n - 2) * (double)(s->n - 2), surface = lu_surface(s, u);

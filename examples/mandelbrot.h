@@ -1,5 +1,5 @@
-/* The Mandelbrot set on a grid: points z → z² + c that stay near 0. Rows through the middle of the set take a
- * hundred times as long as rows at its edges. */
+/* The Mandelbrot set on a grid: the points c for which the iteration z → z² + c stays near 0. Rows through
+ * the middle of the set take a hundred times as long as rows at its edges. */
 #ifndef MANDELBROT_H
 #define MANDELBROT_H
 

@@ -2,9 +2,9 @@
  * Poisson's equation on a periodic cube by V-cycles of multigrid. This code was written from the benchmark's
  * published description (NASA technical report RNR-94-007, and the reference values of NPB 3).
  *
- * The grid of level l has n = 2^l planes of n lines of n points. Around each plane is a border of one point
- * with the values of the opposite side. A plane is a row of a loop. Planes −1 and n are copies of planes n −
- * 1 and 0. Functions get the address of plane 0. */
+ * The grid of level l has n = 2^l planes with n lines of n points each. Each plane has a border one point
+ * wide; a border point has the value of the point on the opposite side. A plane is a row of a loop. Planes −1
+ * and n are copies of planes n − 1 and 0. Functions get the address of plane 0. */
 #ifndef MG_H
 #define MG_H
 
@@ -17,8 +17,8 @@ typedef struct mg_class {
     char name;
     int top;             /* number of the finest grid's level */
     double cycles, norm; /* norm: the published norm of the residual at the end */
-    double smooth[3];    /* weights of a point, of its neighbours at distance 1, and of those at distance
-                          * √2 */
+    /* weights of a point, of its neighbours at distance 1, and of its neighbours at distance √2 */
+    double smooth[3];
 } mg_class;
 
 static const mg_class MG_CLASSES[] = {
@@ -59,8 +59,9 @@ static inline void mg_border(size_t n, double *plane) {
     memcpy(plane + (n + 1) * line, plane + line, line * sizeof *plane);
 }
 
-/* For each point of line j, add up its neighbours across the line: `near` gets those at distance 1, and `far`
- * those at distance √2. The pointers before, here and after point to line j − 1 of three planes. */
+/* For each point of line j, add up its neighbours in other lines: `near` gets the neighbours at distance 1,
+ * and `far` the neighbours at distance √2. The pointers before, here and after point to line j − 1 of three
+ * planes. */
 static inline void mg_across(size_t n, const double *a, ptrdiff_t k, size_t j, double *near, double *far) {
     const double *before = mg_at(n, a, k - 1, j - 1), *here = mg_at(n, a, k, j - 1),
                  *after = mg_at(n, a, k + 1, j - 1);
@@ -88,7 +89,7 @@ static inline void mg_residual(size_t n, ptrdiff_t k, const double *v, const dou
     mg_border(n, plane);
 }
 
-/* Add the smoother's correction, u += S·r, in plane k. fresh: u was 0 */
+/* Add the smoother's correction, u += S·r, in plane k. fresh: u was 0 before */
 static inline void mg_smooth(size_t n, ptrdiff_t k, const double weights[3], const double *r, double *u,
                              bool fresh) {
     double near[LINE_MOST], far[LINE_MOST], a = weights[0], b = weights[1], c = weights[2];
@@ -104,7 +105,7 @@ static inline void mg_smooth(size_t n, ptrdiff_t k, const double weights[3], con
     mg_border(n, plane);
 }
 
-/* Compute plane k of a coarse grid, with n points a line, from the planes 2k, 2k + 1 and 2k + 2 of the
+/* Compute plane k of a coarse grid, with n points in a line, from the planes 2k, 2k + 1 and 2k + 2 of the
  * finer grid. */
 static inline void mg_project(size_t n, ptrdiff_t k, const double *fine, double *coarse) {
     double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
@@ -122,10 +123,11 @@ static inline void mg_project(size_t n, ptrdiff_t k, const double *fine, double 
 }
 
 /* Interpolate to line j of plane k of the finer grid: add up the one, two or four nearest lines of the coarse
- * grid. Return the weight with which the sum is their mean. n: number of points in a coarse line */
+ * grid. Return the weight that turns the sum into the mean. n: number of points in a coarse line */
 static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *coarse, double *sum) {
-    bool planes = k % 2 == 0, lines = j % 2 == 1; /* planes: plane k lies between two planes of the coarse
-                                                   * grid; lines: line j between two of its lines */
+    /* planes: plane k lies between two planes of the coarse grid; lines: line j lies between two lines of the
+     * coarse grid */
+    bool planes = k % 2 == 0, lines = j % 2 == 1;
     const double *a = mg_at(n, coarse, k % 2 == 0 ? k / 2 - 1 : (k - 1) / 2, j / 2);
     size_t plane = planes ? mg_plane(n) : 0, line = lines ? mg_line(n) : 0;
     for (size_t i = 0; i <= n; i++)
@@ -142,13 +144,14 @@ static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *c
     return planes && lines ? 0.25 : planes || lines ? 0.5 : 1;
 }
 
-/* Interpolate the coarse grid and add it to u, in plane k of a grid with n points a line. fresh: u was 0 */
+/* Interpolate the coarse grid and add it to u, in plane k of a grid with n points in a line. fresh: u was 0
+ * before */
 static inline void mg_interpolate(size_t n, ptrdiff_t k, const double *coarse, double *u, bool fresh) {
     double sum[LINE_MOST];
     double *plane = u + k * (ptrdiff_t)mg_plane(n);
     for (size_t j = 1; j <= n; j++) {
         double weight = mg_sources(n / 2, k, j, coarse, sum), *to = plane + j * mg_line(n);
-        sum[n / 2 + 1] = 0; /* the last pair adds this value only to the border */
+        sum[n / 2 + 1] = 0; /* this value affects only a point of the border */
         for (size_t i = 0; i <= n / 2; i++) {
             to[2 * i] = (fresh ? 0 : to[2 * i]) + weight * sum[i];
             to[2 * i + 1] = (fresh ? 0 : to[2 * i + 1]) + 0.5 * weight * (sum[i] + sum[i + 1]);
@@ -184,7 +187,7 @@ static inline uint64_t mg_times(uint64_t a, uint64_t b) {
     return a * b & ((UINT64_C(1) << 46) - 1);
 }
 
-/* Return the state of the random generator before its number `count`. */
+/* Return the state of the generator after it has drawn `count` random numbers. */
 static inline uint64_t mg_state(uint64_t count) {
     uint64_t state = 314159265, power = 1220703125; /* 5^13 */
     for (; count > 0; count /= 2, power = mg_times(power, power))
@@ -233,7 +236,7 @@ static inline double mg_square(size_t n, ptrdiff_t k, const double *r) { /* Retu
     return sum;
 }
 
-/* Compare the norm with the published one, and print the result. sum: sum of squares of all planes. */
+/* Compare the norm with the published norm, and print the result. sum: sum of squares over all planes. */
 static inline bool mg_verify(const mg_class *is, double sum) {
     double n = (double)(1 << is->top), norm = sqrt(sum / (n * n * n));
     bool verified = fabs((norm - is->norm) / is->norm) <= 1e-8; /* this comparison is also false if the

@@ -10,13 +10,13 @@ typedef struct picture {
 } picture;
 
 enum {
-    REACH = 5, /* most rows and columns that the filter reads on each side of a point */
+    REACH = 5, /* the filter reads at most this number of rows and columns on each side of a point */
     WHITE = 255,
 };
 
 /* --- pictures --- */
 
-/* Draw a picture: hills of light with an edge across them. */
+/* Draw a picture: a pattern of light hills, with a sharp edge across it. */
 static inline picture draw_picture(size_t n) {
     picture p = {.width = n, .height = n, .points = allocate(n, n)};
     for (size_t i = 0; i < n; i++)
@@ -88,8 +88,8 @@ static inline void window(size_t width, size_t height, size_t i, size_t j, size_
     }
 }
 
-/* Remove the noise from a row, as Hwang and Haddad, 1995: the window grows until its median is not noise,
- * and only extreme points are changed. */
+/* Remove the noise from a row by the method of Hwang and Haddad, 1995. The window grows until its median is
+ * not noise. Only points with extreme values are changed. */
 static inline void clean_row(size_t width, size_t height, size_t i, uint8_t (*row)[width], uint8_t *clean) {
     for (size_t j = 0; j < width; j++) {
         uint8_t greys[3] = {0}, point = row[0][j];

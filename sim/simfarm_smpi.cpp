@@ -1,6 +1,6 @@
-/* kilter-simfarm-smpi: the synthetic farm, whose ranks all run in this process under SimGrid's SMPI. Each
- * error is printed in one line on stderr, and gives an exit code above 0. SimGrid itself would end with exit
- * code 0 after some errors. */
+/* kilter-simfarm-smpi: the synthetic farm under SMPI. SimGrid's SMPI runs all ranks of the farm in this
+ * process. Each error is printed in one line on stderr, and gives an exit code above 0. SimGrid itself would
+ * end with exit code 0 after some errors. */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

@@ -30,7 +30,8 @@ static double cost_of(const program *p, uint64_t lo, uint64_t hi) {
     return p->cost_s * ((double)hi * (double)hi - (double)lo * (double)lo) / n;
 }
 
-/* Compute the columns `from` to `to` − 1 of the rows in `rows`, which takes their described time. */
+/* Compute the columns `from` to `to` − 1 of the rows in `rows`. This takes as much simulated time as the rows
+ * cost. */
 static void work(program *p, kilter_range rows, uint64_t from, uint64_t to) {
     for (uint64_t i = rows.lo; i < rows.hi; i++)
         for (uint64_t j = from; j < to; j++)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Run a program with a loop on three ranks, one of which is slow. The program must write a record, and kilter report must print the moves.
+# Run a program with a loop on three ranks, one of which is slow. The program must write a record, and kilter report must print the moves
+# of rows.
 # usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER is the command line up to the number of ranks
 set -euo pipefail
 kilter=$1 program=$2
@@ -13,7 +14,7 @@ fail() {
     exit 1
 }
 says() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out"; } # says NUMBER: print the value of this member in the second line of the output
-for sweeps in 20 80 320; do # on a busy machine it takes longer until rows move
+for sweeps in 20 80 320; do # on a busy machine, rows may move only in a longer run
     rm -f "$record"*
     "$@" 3 "$program" 60 "$sweeps" --cost 1e-3 --slow 4 --say --check --record "$record" >"$work/out"
     moves=$(says moves) executions=$(says executions)

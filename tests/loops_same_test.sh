@@ -8,13 +8,13 @@ shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checksum() { sed -n 's/.*"checksum":"\([0-9a-f]\{16\}\)".*/\1/p' "$work/out"; }
-same() { # same RANKS PROGRAM: fail unless the program's checksum is that of the first run
+same() { # same RANKS PROGRAM: fail unless the program's checksum equals the first run's checksum
     "${launcher[@]}" "$1" "$2" "${words[@]}" >"$work/out"
     expected=${expected:-$(checksum)}
     [ -n "$expected" ] && [ "$(checksum)" = "$expected" ] || { echo "$2 ${words[*]} on $1 ranks: $(checksum), not $expected"; exit 1; }
 }
 launcher=("$@") expected=
-case $plain in *cg) # sums that MPI rounds depend on the number of ranks; exact sums do not
+case $plain in *cg) # sums by MPI are rounded and depend on the number of ranks; exact sums do not depend on it
     words+=(--exact)
     for ranks in 1 2 3 5; do same "$ranks" "$kilter"; done
     exit 0 ;;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Stop a benchmark with checkpoints in the middle, and continue it on another number of ranks. The result must have the published values, and the same
-# bits as that of an undisturbed run.
+# bits as the result of an undisturbed run.
 # usage: nas_restart_test.sh PROGRAM CLASS LAUNCHER…     the number of ranks follows LAUNCHER
 set -eu
 program=$1 class=$2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that a farm uses a policy that the program defines. The record must have the policy's name and reasons. It must still be possible to
-# choose other policies.
+# Check that a farm uses a policy that the program defines. The record must have the policy's name and reasons. The user must still be able
+# to choose other policies.
 # usage: own_policy_test.sh EXAMPLE KILTER
 set -euo pipefail
 example=$1 kilter=$2

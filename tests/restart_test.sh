@@ -1,5 +1,6 @@
 #!/bin/sh
-# Check that the example restart continues from a checkpoint on another number of ranks, and computes the same heat as without checkpoints.
+# Check that the example restart continues from a checkpoint on another number of ranks, and computes the same heat as a run without
+# checkpoints.
 # usage: restart_test.sh RESTART LAUNCHER…     the number of ranks follows LAUNCHER
 set -eu
 program=$1

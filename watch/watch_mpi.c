@@ -29,7 +29,7 @@ enum {
                                      * too many */
     LONG_S_INVERSE = 5000, /* an interval counts as long if it takes more than 1 / LONG_S_INVERSE seconds */
     SAMPLES_PER_S = 1000,  /* most intervals per second whose CPU time is measured */
-    RARE_SAMPLES_PER_S = 100, /* as SAMPLES_PER_S, but for intervals that are not long */
+    RARE_SAMPLES_PER_S = 100, /* like SAMPLES_PER_S, but for intervals that are not long */
     /* if the program computes for less than 1 / POLL_S_INVERSE seconds between a failed test and the next
      * call, this time counts as waiting */
     POLL_S_INVERSE = 100000,
@@ -53,8 +53,8 @@ static struct {
     uint64_t left; /* when the program's last MPI call returned */
     uint64_t slice_end;
     uint64_t long_ticks, poll_ticks, sample_pause, rare_pause;
-    uint64_t next_sample, sample_from; /* sample_from: begin of the interval whose CPU time is measured; 0:
-                                        * none is measured */
+    uint64_t next_sample, sample_from; /* sample_from: start of the interval whose CPU time is being measured;
+                                          0: no interval is being measured */
     uint64_t sample_cpu_ns;
     uint64_t open_useful, open_mpi; /* useful time and MPI time of failed tests since the last event; the next
                                      * event gets them */
@@ -217,7 +217,7 @@ static void end_sample(uint64_t now) {
     w.next_sample = now + w.sample_pause;
 }
 
-/* --- a call --- */
+/* --- recording a call --- */
 
 /* Note that a call of the program begins. Return false if the call is not recorded. */
 static inline bool enter(moment *m) {
@@ -282,7 +282,7 @@ static inline void leave(const moment *m, const void *from, const call *what, in
     here.inside = false;
 }
 
-/* --- begin and end of recording --- */
+/* --- starting and ending the recording --- */
 
 /* End the program if it uses another MPI than this library, because the handles of the two MPIs differ. */
 static void check_mpi(void) {

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* first bound of the relative speed of a pair, as a multiple of the most likely speed; a faster pair raises
- * the bound */
+/* bound on the relative speed of pairs at the start, as a multiple of the most likely speed; a faster pair
+ * raises the bound later */
 static const double FAST = 3;
 
 static void draw_particle(dsmc_box *box, const dsmc_start *start, dsmc_particle *p) {
@@ -54,8 +54,8 @@ static double share_energy(dsmc_box *box, dsmc_particle *p, double motion) {
     return dsmc_share_energy(&box->gas, &box->random, &p->rotation, motion);
 }
 
-/* Give the particles of a pair a relative velocity in a random direction. The mean of the two velocities
- * stays unchanged. */
+/* Give the two particles a relative velocity in a random direction, without changing the mean of their
+ * velocities. */
 static void scatter(dsmc_box *box, dsmc_particle *a, dsmc_particle *b, double motion) {
     double apart[3];
     dsmc_scatter(&box->random, sqrt(4 * motion / box->gas.mass), apart);

@@ -1,5 +1,5 @@
 /* Simulate a homogeneous box of gas by direct simulation Monte Carlo: particles have velocities and
- * rotational energy, and collide. They have no positions, because all places in the box are alike.
+ * rotational energy, and collide. Particles have no positions, because all places in the box are alike.
  *
  * Source of the formulas: G. Bird, Molecular Gas Dynamics and the Direct Simulation of Gas Flows, 1994. */
 #ifndef DSMC_BOX_H
@@ -33,14 +33,15 @@ typedef struct dsmc_box {
     double density;  /* number of molecules in a cubic metre of the gas */
     double exchange; /* probability that a particle's rotation takes part in a collision */
     double most;     /* upper bound of the product of cross section and relative speed of a pair, m³/s */
-    /* the number of candidate pairs in a step is rounded down; this fraction of a pair is carried to the next
-     * step */
+    /* the number of candidate pairs in a step is rounded down; this is the rounded-off fraction, which the
+     * next step adds */
     double left;
     uint64_t collided; /* number of collisions so far */
     kilter_random random;
 } dsmc_box;
 
-/* Fill a box with particles in equilibrium at each of the two temperatures. Return false if memory ran out.
+/* Fill a box with particles. Velocities are in equilibrium at the first temperature of `start`, and rotation
+ * at the second. Return false if memory ran out.
  */
 bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
 void dsmc_box_close(dsmc_box *box);
@@ -48,7 +49,8 @@ void dsmc_box_close(dsmc_box *box);
 /* Let the particles collide for step_s seconds by the no-time-counter method (Bird, section 11.1). */
 void dsmc_box_step(dsmc_box *box, double step_s);
 
-/* Return two temperatures in K: that of the velocities relative to their mean, and that of the rotation. */
+/* Return the temperature of the velocities relative to their mean, and the temperature of the rotation, in
+ * K. */
 double dsmc_translation_k(const dsmc_box *box);
 double dsmc_rotation_k(const dsmc_box *box);
 

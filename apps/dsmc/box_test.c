@@ -1,5 +1,5 @@
-/* Compare a box of gas with theory: rate of collisions, conserved energy, relaxation at the given collision
- * number, equilibrium. */
+/* Compare a box of gas with theory: the rate of collisions, conserved energy, the speed of relaxation for a
+ * given collision number, and equilibrium. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -101,7 +101,7 @@ static void the_end_is_equilibrium(void **state) {
         dsmc_box_step(&box, step_s);
     double k = dsmc_translation_k(&box), fourth = 0, squares = 0;
     double error = 5 / sqrt(PARTICLES);
-    assert_true(fabs(k / 600 - 1) < 0.01); /* 3/5 of 1000 K */
+    assert_true(fabs(k / 600 - 1) < 0.01); /* three of five degrees of freedom began at 1000 K */
     assert_true(fabs(dsmc_rotation_k(&box) / k - 1) < 2 * error);
     for (uint32_t i = 0; i < PARTICLES; i++) {
         double u = box.particles[i].velocity[0], e = box.particles[i].rotation / (DSMC_BOLTZMANN * k);

@@ -6,12 +6,13 @@
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
-static const double LONGEST = 0.4; /* number of cells by which a typical fast particle moves in a step */
-/* greatest mean number of collisions of a particle of the stream in a step */
+static const double LONGEST = 0.4; /* a typical fast particle moves by this number of cells in a step */
+/* the step is short enough that a particle of the stream has at most this mean number of collisions in it */
 static const double OFTENEST = 0.3;
-/* first bound of the relative speeds of pairs, as a multiple of the most likely speed */
+/* bound on the relative speeds of pairs at the start, as a multiple of the most likely speed */
 static const double FAST = 3;
-/* no particle is faster than the stream by more than this number of standard deviations */
+/* no particle that enters is faster than the stream by more than this number of standard deviations of the
+ * thermal speed */
 static const double REACH = 5;
 /* PARTS: number of points along each side of a cell, at which its volume outside the body is measured */
 enum { BOUNCES = 20, PARTS = 16 };
@@ -111,7 +112,8 @@ bool dsmc_flow_fill(const dsmc_flow *f, uint32_t number, dsmc_row *row, dsmc_cel
 /* --- surfaces --- */
 
 typedef struct hit { /* the first surface that a particle meets during its move */
-    /* time until the particle meets the surface, as a part of a step; if it meets none, the rest of the step
+    /* time until the particle meets the surface, as a part of a step; without a surface: the time left in the
+     * step
      */
     double after;
     double x, y;  /* the surface's normal */
@@ -163,8 +165,8 @@ static void reflect(const dsmc_flow *f, const hit *h, kilter_random *random, dsm
         p->rotation = f->wall_spread * f->wall_spread * kilter_random_exponential(random);
 }
 
-/* Move a particle for a part of a step, from surface to surface. Return the momentum in x that the surfaces
- * got. */
+/* Move a particle for the part `rest` of a step, and reflect it at surfaces. Return the momentum in direction
+ * x that the surfaces received. */
 static double advance(const dsmc_flow *f, double rest, kilter_random *random, dsmc_point *p) {
     double force = 0;
     for (int i = 0; i < BOUNCES; i++) {
@@ -233,8 +235,8 @@ static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     return dsmc_row_of(p) == at->number ? dsmc_row_add(at->row, p) : leave(&f->leavers, p);
 }
 
-/* Let particles enter the row at both ends: fill strips beyond the ends with gas of the stream, and move its
- * particles by a step. */
+/* Let particles enter the row at both ends. Fill a strip beyond each end with gas of the stream, and move the
+ * strip's particles by a step. */
 static bool fill_ends(dsmc_flow *f, const place *at) {
     double widths[] = {f->stream + REACH * f->spread, REACH * f->spread - f->stream};
     bool fits = true;
@@ -266,7 +268,7 @@ static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     return fits;
 }
 
-/* Let particles of the stream enter the row through those sides of the plane that it touches. */
+/* Let particles of the stream enter the row through the sides of the plane that the row touches. */
 static bool fill(dsmc_flow *f, const place *at) {
     bool fits = fill_ends(f, at);
     if (fits && at->number == 0)
@@ -276,7 +278,8 @@ static bool fill(dsmc_flow *f, const place *at) {
     return fits;
 }
 
-/* Find the range of x in which the body is, for this row; return −1 if the row has no part of the body. */
+/* Find the range of x that the body covers in this row. Set *lo and *hi to −1 if no part of the body is in
+ * the row. */
 static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *hi) {
     double half = f->options.size / 2, width = f->options.shape == DSMC_PLATE ? 0 : half;
     bool beside = number + 1 > f->centre_y - half && number < f->centre_y + half;
@@ -308,7 +311,7 @@ static bool move_carefully(dsmc_flow *f, const place *at, uint32_t i) {
     return !lives || leave(&f->leavers, &p);
 }
 
-/* Move all particles as if nothing were in their way. Then repeat the move of those that may meet a surface
+/* Move all particles as if there were no surfaces. Then repeat the move of particles that may meet a surface
  * or leave the row. */
 static bool move(dsmc_flow *f, const place *at) {
     dsmc_row *row = at->row;

@@ -1,6 +1,6 @@
 /* Simulate the flow of a gas in a plane by direct simulation Monte Carlo: past a body, or between two walls.
- * A step of a row depends only on the row's particles and number, so any rank can do it. Units are those of
- * row.h. */
+ * A row's step depends only on the row's particles, its number and the step's number, so any rank can compute
+ * it. The units are the same as in row.h. */
 #ifndef DSMC_FLOW_H
 #define DSMC_FLOW_H
 
@@ -12,9 +12,9 @@ typedef struct dsmc_flow_options {
     dsmc_gas gas;
     dsmc_shape shape;  /* the body in the stream; a plate stands across the stream */
     double size;       /* diameter of the cylinder, or height of the plate, in cells */
-    double mach;       /* speed of the stream over the speed of sound; between walls: 0 */
+    double mach;       /* speed of the stream divided by the speed of sound; for a flow between walls: 0 */
     double knudsen;    /* mean free path of the stream divided by `size`; 0: no collisions */
-    double wall_ratio; /* temperature of the surfaces divided by that of the stream */
+    double wall_ratio; /* temperature of the surfaces divided by the temperature of the stream */
     /* true: surfaces reflect particles like mirrors; false: particles leave a surface in random directions */
     bool specular;
     /* true: the plane has walls below and above, and is periodic in x; false: the stream enters at all sides
@@ -43,7 +43,7 @@ typedef struct dsmc_flow {
     double stream, wall_spread, wall_speed;
     double centre_x, centre_y; /* centre of the body */
     dsmc_collisions collisions;
-    double first_most; /* first bound, in each cell, of the volume that a pair sweeps in a step */
+    double first_most; /* value of dsmc_cell.most at the start, in each cell */
     double *volume;    /* volume[rows · columns]: part of each cell that is outside the body */
     /* working memory for one row at a time */
     dsmc_row sorted;
@@ -54,8 +54,9 @@ typedef struct dsmc_flow {
 /* The data that a step of a row changes, besides the row's particles. */
 typedef struct dsmc_row_state {
     dsmc_cell *cells; /* cells[columns] */
-    dsmc_sums *sums;  /* sums[columns]: sums for the sample of this step; NULL: no sample is taken */
-    double *force;    /* momentum in x that surfaces in this row got, summed over steps */
+    /* sums[columns]: sums to which this step's sample is added; NULL: this step takes no sample */
+    dsmc_sums *sums;
+    double *force; /* momentum in direction x that the surfaces in this row received, summed over steps */
     uint64_t *collided;
 } dsmc_row_state;
 
@@ -72,7 +73,7 @@ bool dsmc_flow_step(dsmc_flow *flow, uint32_t number, uint64_t step, dsmc_row *r
 static inline uint32_t dsmc_row_of(const dsmc_point *p) {
     return (uint32_t)p->y;
 }
-/* Return the drag coefficient for the momentum that the body got in `steps` steps. */
+/* Return the drag coefficient of a body that received the momentum `force` in `steps` steps. */
 double dsmc_drag(const dsmc_flow *flow, double force, double steps);
 
 /* Return the drag coefficients of a flow without collisions, for speed ratio s = speed/√(2kT/m). Source: Bird

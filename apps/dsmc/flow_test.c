@@ -131,14 +131,15 @@ static void a_free_stream_stays_as_it_is(void **state) {
         assert_true(fabs(mean_u / p.flow.stream - 1) < 0.003);
         assert_true(fabs(all.v / all.count) < 0.02 * spread);
         assert_true(fabs(temperature / (spread * spread) - 1) < 0.01);
-        /* collisions of a particle in a step: mean speed divided by mean free path */
+        /* expected number of collisions of a particle in a step: mean speed divided by mean free path */
         double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size);
         assert_true(fabs(2 * (double)p.collided / ((double)p.particle_steps * rate) - 1) < 0.01);
         close_plane(&p);
     }
 }
 
-/* The swept volume of a pair, in the flow's units, must be that of the gas for every relative speed. */
+/* For every relative speed, the volume that a pair sweeps must be the same in the flow's units as in the
+ * gas's units. */
 static void the_swept_volume_is_that_of_the_gas(void **state) {
     (void)state;
     dsmc_flow_options o = options_of(&dsmc_argon);
@@ -233,8 +234,8 @@ static double *slide(const dsmc_flow_options *o, uint64_t steps, plane *p, doubl
     return speed;
 }
 
-/* In a dense gas the speed rises linearly from wall to wall. The stress is this slope times the viscosity of
- * variable hard spheres. */
+/* In a dense gas the speed rises linearly from wall to wall. The stress is the slope of the speed times the
+ * viscosity of variable hard spheres. */
 static void stress_between_walls_follows_from_viscosity(void **state) {
     (void)state;
     dsmc_flow_options o = options_of(&dsmc_argon);
@@ -288,7 +289,7 @@ static void stress_without_collisions_is_that_of_free_molecules(void **state) {
     close_plane(&p);
 }
 
-/* A gas at rest between walls of its own temperature has Maxwell's distribution: check moments of each
+/* A gas at rest, between walls of the same temperature, has Maxwell's distribution. Check moments of each
  * component of the velocity. */
 static void a_gas_at_rest_is_maxwellian(void **state) {
     (void)state;

@@ -5,7 +5,7 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* Bird, tables A1 and A2. */
+/* Properties of two gases, from Bird, tables A1 and A2. */
 const dsmc_gas dsmc_nitrogen = {
     .mass = 46.5e-27, .diameter = 4.17e-10, .reference_k = 273, .omega = 0.74, .freedoms = 2};
 const dsmc_gas dsmc_argon = {

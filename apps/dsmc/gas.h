@@ -26,14 +26,14 @@ double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double t
 /* Return cross section × relative speed, m³/s (Bird, equation 4.63). */
 double dsmc_swept(const dsmc_gas *gas, double speed_squared);
 
-/* Return the smallest rotational collision number that the gas can have, with an exchange of energy in every
- * collision. */
+/* Return the smallest rotational collision number that the gas can have: the number if energy is exchanged in
+ * every collision. */
 double dsmc_least_collisions(const dsmc_gas *gas);
 /* Return the probability that a particle's rotation takes part in a collision, for collision number Z =
  * `collisions`. */
 double dsmc_exchange(const dsmc_gas *gas, double collisions);
-/* Divide the sum of a particle's rotational energy and `motion`, the energy of the relative motion, at random
- * between the two as in equilibrium. Return the new energy of the relative motion. */
+/* Add a particle's rotational energy and `motion`, the energy of the relative motion. Divide the sum at
+ * random between the two, as in equilibrium. Return the new energy of the relative motion. */
 double dsmc_share_energy(const dsmc_gas *gas, kilter_random *random, double *rotation, double motion);
 /* Draw the relative velocity after a collision: a random direction, with the given speed. */
 void dsmc_scatter(kilter_random *random, double speed, double velocity[3]);

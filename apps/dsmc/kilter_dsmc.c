@@ -162,8 +162,8 @@ static int misuse(const char *before, const char *word, const char *after) {
     return 2;
 }
 
-/* Refuse a step far longer than the time between collisions: the same pairs would collide many times, and
- * computing the step would take too long. */
+/* Refuse a time step that is far longer than the time between collisions. In such a step the same pairs would
+ * collide many times, and computing it would take too long. */
 static int check_step(const words *w) {
     double hotter = fmax(w->translation, w->rotation);
     double each = w->step_s * dsmc_collision_rate(&dsmc_nitrogen, w->density, hotter);

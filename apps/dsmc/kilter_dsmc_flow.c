@@ -63,7 +63,8 @@ static void print_help(void) {
     printf("  --%-14s %s\n", "help", "print this text");
 }
 
-/* greatest diameter of a cylinder, as a part of the number of columns; its centre is at 0.35 of the columns
+/* greatest diameter of a cylinder, as a fraction of the number of columns; the cylinder's centre is at 0.35
+ * of the columns
  */
 static const double WIDEST = 0.7;
 /* least allowed Knudsen number above 0; with a smaller one, time steps would be too short */
@@ -212,7 +213,7 @@ static void open_run(run *r) {
                 fail("filling the plane: memory ran out");
 }
 
-/* Post the particles that leave a row, one message for each row that gets some of them. */
+/* Post the particles that leave a row: one message for each row that gets some of these particles. */
 static void post_leavers(run *r, uint64_t from) {
     dsmc_leavers *l = &r->flow.leavers;
     kilter_error error;

@@ -1,4 +1,5 @@
-/* Options of the kilter-dsmc programs. A table has each option's name, its meaning, and where its value goes.
+/* Options of the kilter-dsmc programs. A table has each option's name and meaning, and the member that gets
+ * the option's value.
  */
 #ifndef DSMC_OPTIONS_H
 #define DSMC_OPTIONS_H
@@ -15,7 +16,7 @@ typedef struct dsmc_option {
     /* offset of the option's value in `values`. The value's type is double (NUMBER, WHOLE, WORD), const char
      * * (TEXT), bool (FLAG) */
     size_t at;
-    double least, most; /* NUMBER, WHOLE */
+    double least, most; /* limits of the value, for kinds NUMBER and WHOLE */
     /* for options of kind WORD: the allowed words, ending with NULL; the option's value is the index of the
      * given word */
     const char *const *words;

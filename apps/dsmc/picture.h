@@ -6,7 +6,8 @@
 
 #include "flow.h"
 
-/* Which rank had which rows, with one entry for each step at which the bounds between ranks changed. */
+/* The rows that each rank had over time: one entry for each step at which the bounds between ranks
+ * changed. */
 typedef struct dsmc_history {
     uint32_t ranks;
     uint64_t *step;   /* step[count] */

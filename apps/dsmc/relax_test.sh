@@ -1,6 +1,6 @@
 #!/bin/sh
-# Test kilter-dsmc relax on farms. The answer must have the same bits for any number of workers, also if workers die. Temperatures must end in
-# equilibrium, and error messages must be clear.
+# Test kilter-dsmc relax on farms. The answer must have the same bits for any number of workers, even if workers die. The temperatures must
+# reach equilibrium, and error messages must be clear.
 # usage: relax_test.sh KILTER-DSMC
 set -eu
 program=$1

@@ -62,7 +62,7 @@ bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *fi
         for (int k = 0; k < DSMC_PARTS; k++)
             sorted->part[k][to] = row->part[k][i];
     }
-    /* each entry now has the first particle of the next cell, so shift all entries by one */
+    /* now first[c] is the first particle of cell c + 1, so shift all entries by one */
     for (uint32_t c = cells; c > 0; c--)
         first[c] = first[c - 1];
     first[0] = 0;
@@ -77,8 +77,8 @@ bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *fi
 
 /* --- collisions --- */
 
-/* Let two particles collide: they may exchange energy with their rotation, and fly apart in a random
- * direction. */
+/* Let two particles collide: rotation may exchange energy with the relative motion, and the particles fly
+ * apart in a random direction. */
 static void collide(dsmc_row *row, uint32_t i, uint32_t j, double squared, const dsmc_collisions *how,
                     kilter_random *random) {
     double apart[3], motion = squared / 4;

@@ -1,6 +1,7 @@
 /* A row of cells and its particles. Rows are stacked in direction y; the cells of a row follow each other in
  * direction x. Lengths are in cells, times in steps, velocities in cells per step, masses in masses of a
- * molecule. So a particle moves by adding its velocity to its position, and its cell is the whole part of x.
+ * molecule. So a step adds a particle's velocity to its position, and the whole part of x is the number of
+ * the particle's cell.
  */
 #ifndef DSMC_ROW_H
 #define DSMC_ROW_H
@@ -10,7 +11,7 @@
 
 #include "gas.h"
 
-typedef struct dsmc_point { /* a particle on its own, not stored in a row */
+typedef struct dsmc_point { /* a single particle, outside of the arrays of a row */
     double x, y, u, v, w;
     double rotation; /* rotational energy; 0 if the gas has no rotation */
 } dsmc_point;
@@ -32,9 +33,9 @@ dsmc_point dsmc_row_at(const dsmc_row *row, uint32_t i);
 bool dsmc_row_reserve(dsmc_row *row, uint32_t count);
 void dsmc_row_free(dsmc_row *row);
 
-/* Sort the particles of a row by cell. The caller provides `sorted` as memory for the sorted row. This memory
- * is exchanged with the row's memory. Fill first[cells + 1] with the index of the first particle of each
- * cell. Return false if memory ran out. */
+/* Sort the particles of a row by cell. The caller provides memory for the sorted row in `sorted`. Afterwards
+ * `sorted` has the row's old memory. Fill first[cells + 1] with the index of the first particle of each cell.
+ * Return false if memory ran out. */
 bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *first);
 
 /* The collision properties of pairs, in cells and time steps. */
@@ -47,8 +48,8 @@ typedef struct dsmc_collisions {
 
 typedef struct dsmc_cell { /* values that a cell keeps between steps to compute its collisions */
     double most;           /* upper bound of the volume that a pair sweeps in a step */
-    /* the number of candidate pairs in a step is rounded down; this fraction of a pair is carried to the next
-     * step */
+    /* the number of candidate pairs in a step is rounded down; this is the rounded-off fraction, which the
+     * next step adds */
     double left;
 } dsmc_cell;
 

@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-/* Two candidates at once can only be faster if master and workers take about equal times. With two at once,
- * the solve needs this multiple of the number of candidates (docs/reference/sp.md: measured 1.1 to 1.6 if the
- * master is quick). */
+/* With two candidates at once, a solve needs more candidates, by about this factor (docs/reference/sp.md:
+ * measured 1.1 to 1.6 if the master is quick). So two at once are faster only if master and workers take
+ * about equal times. */
 static const double MORE_CANDIDATES = 1.8;
 static const double WORTH_TRYING = 0.95;
 

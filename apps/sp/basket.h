@@ -4,17 +4,17 @@
 
 #include <stdio.h>
 
-/* Mean times of a candidate if candidates are evaluated one at a time. All members are zero if nothing was
- * measured. */
+/* Mean times for one candidate (a decision to evaluate), when candidates are evaluated one at a time. All
+ * members are zero if nothing was measured. */
 typedef struct sp_times {
     double master_s; /* mean seconds of the master per candidate, while no worker computes [t_M] */
     double farm_s;   /* mean seconds until a candidate's last cut has arrived [t_W and messages] */
 } sp_times;
 
 /* Return the forecast time with two candidates at once, as a multiple of the time with one at a time; NaN:
- * the times were not measured. At best, two candidates at once keep the master or the workers busy all the
- * time, but f times as many candidates are needed. So for n candidates, n·f·max(t_M, t_W) is compared with
- * n·(t_M + t_W). */
+ * the times were not measured. One at a time, n candidates take n·(t_M + t_W). With two at once, the solve
+ * needs f times as many candidates. At best the master or the workers are then always busy, so these
+ * candidates take n·f·max(t_M, t_W). */
 double sp_basket_ratio(const sp_times *times);
 
 /* Print that candidates were evaluated one at a time, and the time that is expected with two at a time. */

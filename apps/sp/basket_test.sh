@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp solve --basket must give the same bits for any number of workers, policy and transport, also if workers die. The cost must be the same as
+# kilter-sp solve --basket must give the same bits for any number of workers, policy and transport, even if workers die. The cost must be the same as
 # with one candidate at a time, and error messages must be clear.
 # usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
@@ -53,7 +53,7 @@ start() {
     master=${master% }
 }
 
-# killed_after BYTES: kill the master when it has stored this number of bytes, or fewer bytes if it always ends before
+# killed_after BYTES: kill the master when it has stored this number of bytes; if the master ends before that, try again with fewer bytes
 killed_after() {
     bytes=$1
     while [ "$bytes" -gt 0 ]; do

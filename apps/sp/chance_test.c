@@ -1,6 +1,6 @@
-/* Solve random two-stage problems, and compare the answers of three solvers. This test builds the
- * deterministic equivalent from the numbers itself, without kilter-sp's reader, and GLPK solves it. CLP alone
- * reads and solves the MPS file that kilter-sp writes.
+/* Solve random two-stage problems, and compare the answers of three solvers. The first is kilter-sp. For the
+ * second, GLPK, this test builds the deterministic equivalent itself, without kilter-sp's reader. The third,
+ * CLP alone, reads and solves the MPS file that kilter-sp writes.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -296,8 +296,8 @@ static int add_columns(glp_prob *lp, const model *m, int stage, double weight) {
     return first;
 }
 
-/* Add the rows of a stage. They have entries in the columns from `x` on, and in those from `y` on if `y` is
- * not 0. */
+/* Add the rows of a stage. They have entries in the columns from number `x` on. If `y` is not 0, they also
+ * have entries in the columns from number `y` on. */
 static void add_rows(glp_prob *lp, const model *m, int stage, int x, int y) {
     if (m->rows[stage] == 0)
         return;
@@ -396,8 +396,8 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Return whether an answer agrees with the one that GLPK found. Without an optimum, kilter-sp may call the
- * problem infeasible or unbounded, because both may be true of different scenarios. */
+/* Return whether an answer agrees with GLPK's answer. If there is no optimum, kilter-sp may say infeasible or
+ * unbounded, because one scenario may be infeasible and another unbounded. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));
@@ -448,7 +448,7 @@ static void answers_are_those_of_another_solver(void **state) {
             assert_true(counts[i] > 0);
 }
 
-/* For this unbounded problem, the master's solver calls a decision of 1e9 optimal. */
+/* This problem is unbounded, but the master's solver calls a decision of 1e9 optimal. */
 static void a_decision_that_runs_away_is_no_optimum(void **state) {
     (void)state;
     enum { UNBOUNDED_SEED = 508157 };

@@ -25,7 +25,7 @@ double sp_claim_cost(Clp_Simplex *model) {
 /* --- sums over the matrix --- */
 
 typedef struct total {
-    double sum, size; /* sum: of the terms; size: of the terms' absolute values */
+    double sum, size; /* sum: sum of the terms; size: sum of the terms' absolute values */
 } total;
 
 static void add(total *t, double part) {
@@ -93,8 +93,8 @@ typedef struct proof {
     bool holds;  /* true: no term of the bound is infinite */
 } proof;
 
-/* Add a price times its bound to the proof. With an infinite bound the proof fails, unless the price counts
- * as zero; then the value at CLP's point is used as the bound. */
+/* Add a price times its bound to the proof's lower bound on the cost. If the bound is infinite, the proof
+ * fails. But a price that counts as zero is multiplied by the value at CLP's point instead of the bound. */
 static void add_price(proof *p, double price, double size, double lower, double upper, double at) {
     double side = price > 0 ? lower : upper;
     if (fabs(price) <= NO_PRICE * size)
@@ -132,8 +132,8 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Return whether the sum of the rows, weighted by `way` × ray, has sides that no columns within their bounds
- * can meet. */
+/* Add up all rows, each weighted by `way` × ray[row]. Return whether no point within the columns' bounds can
+ * meet the sides of this sum. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -191,8 +191,8 @@ static int copy_matrix(Clp_Simplex *model, sp_program *e) {
     return at;
 }
 
-/* Fill in a program that minimises by how much the rows are missed: each row gets two columns, for a
- * shortfall and an excess. */
+/* Fill in a program that minimises the amount by which a point violates the rows. For this, each row gets two
+ * columns: for a shortfall and for an excess. */
 static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
@@ -225,9 +225,9 @@ static double largest_cost(Clp_Simplex *model) {
     return most;
 }
 
-/* Fill in a program for the direction in which the cost falls most. The program allows only directions that
- * can be followed for ever, with steps of at most 1 in each column. Costs are scaled to at most 1, because
- * they include a scenario's weight, which may be small. */
+/* Fill in a program for the direction in which the cost falls most. The program allows only directions in
+ * which a point can move without limit, with steps of at most 1 in each column. Costs are scaled to at most
+ * 1, because they include a scenario's weight, which may be small. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
@@ -272,7 +272,7 @@ sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
 
 /* --- check that the cost is unbounded --- */
 
-/* Return whether the bounds of a value let it move in a direction without limit. */
+/* Return whether a value can change by `step` again and again without reaching one of its bounds. */
 static bool is_open(double lower, total step, double upper) {
     double none = UNPROVED * step.size;
     return (step.sum >= -none || lower <= -DBL_MAX) && (step.sum <= none || upper >= DBL_MAX);

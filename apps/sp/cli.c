@@ -201,7 +201,7 @@ enum {
 
 static const struct option {
     int commands;
-    /* argument: name of the option's argument in the help; NULL: the option has none */
+    /* argument: name of the option's argument in the help; NULL: the option has no argument */
     const char *name, *argument, *help;
     size_t offset;
     kilter_status (*take)(const char *text, void *value, kilter_error *error);
@@ -314,7 +314,7 @@ void sp_command_usage(FILE *out, sp_command command) {
 
 typedef struct parser {
     sp_command command;
-    int count, at; /* count: number of arguments; at: index of the one that is being read */
+    int count, at; /* count: number of arguments; at: index of the argument that is being read */
     char *const *arguments;
     bool seen[OPTIONS];
     sp_options options;

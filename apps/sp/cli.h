@@ -25,12 +25,14 @@ typedef struct sp_stages {
 typedef struct sp_options {
     const char *core, *time, *stoch; /* paths */
     const char *at;                  /* path of the file with the decision to evaluate or to start from */
-    uint64_t scenarios, seed; /* number of scenarios (0: the whole distribution), and seed of the sample */
-    double confidence;        /* percent */
+    /* number of scenarios (0: all scenarios of the distribution), and seed of the sample */
+    uint64_t scenarios, seed;
+    double confidence; /* percent */
     bool json;
     /* the options of the command solve */
     double gap;
-    /* number of clusters; 0: sp_clusters_for() chooses it; SP_CLUSTERS_AUTO: chosen from measured times */
+    /* number of clusters of scenarios; 0: sp_clusters_for() chooses the number; SP_CLUSTERS_AUTO: chosen from
+     * measured times */
     uint64_t clusters;
     uint64_t basket; /* greatest number of candidates that are evaluated at once */
     bool fast, extensive, latin;
@@ -38,8 +40,8 @@ typedef struct sp_options {
     sp_stages grow;             /* sizes of the samples; count 0: one sample of `scenarios` scenarios */
     const char *mps, *decision; /* paths of output files; NULL: the file is not written */
     /* the options of the command predict */
-    /* benchmark: number of scenarios of the benchmark; candidates: number of candidates of the solve (0: it
-     * is estimated from the benchmark) */
+    /* benchmark: number of scenarios of the benchmark; candidates: number of candidates of the solve (0:
+     * estimate this number from the benchmark) */
     uint64_t benchmark, candidates;
     const char *on; /* speeds of the workers; NULL: the local workers, with equal speeds */
 } sp_options;
@@ -59,7 +61,7 @@ typedef struct sp_answer {
     double possible; /* number of scenarios of the whole distribution */
     double elapsed_s;
     uint32_t workers;
-    const char *decision; /* Kilter's sentence; NULL: none */
+    const char *decision; /* Kilter's sentence about its last decision; NULL: no such sentence */
     const char *record;   /* path of the run record; NULL: there is no record */
 } sp_answer;
 
@@ -84,8 +86,8 @@ typedef struct sp_solve_answer {
      */
     sp_times times;
     uint32_t workers;
-    /* evaluated: number of scenario solves for all candidates; found: number of solves that began from the
-     * scenario's own basis */
+    /* evaluated: number of scenarios solved, summed over all candidates; found: number of these solves that
+     * began from the scenario's own basis */
     uint64_t evaluated, found;
     const char *record; /* path of the run record; NULL: there is no record */
 } sp_solve_answer;

@@ -139,7 +139,7 @@ static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     assert_true(unless.benchmark == given.benchmark && unless.scenarios == given.scenarios);
 }
 
-/* An option that has no effect beside another option is refused. */
+/* An option that has no effect together with another option is refused. */
 static void options_without_effect_are_refused(void **state) {
     (void)state;
     static const struct {

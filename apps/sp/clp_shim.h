@@ -1,4 +1,4 @@
-/* Functions that CLP's C interface lacks, and calls of CLP that let no C++ exception through to C functions.
+/* Functions that CLP's C interface lacks, and wrappers of CLP's functions that catch all C++ exceptions.
  */
 #ifndef SP_CLP_SHIM_H
 #define SP_CLP_SHIM_H

@@ -18,8 +18,8 @@ static void drop_rounding(double *slope, const double *size, int columns) {
             slope[j] = 0;
 }
 
-/* Make a feasibility cut from the infeasible scenario just solved, if it misses its rows by more than each
- * earlier infeasible scenario of the cluster. */
+/* Make a feasibility cut from the infeasible scenario that was just solved. Do this only if the scenario
+ * violates its rows by more than each earlier infeasible scenario of the cluster. */
 static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int columns, sp_cut *cut,
                                double *size, kilter_error *error) {
     sp_lp_status solved = SP_LP_STOPPED;

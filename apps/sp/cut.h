@@ -5,15 +5,16 @@
 #include "evaluate.h"
 #include "support.h"
 
-/* If every scenario of the cluster is feasible at x: Q(x') >= value + slope'(x' − x)  for the cluster's share
- * Q of the expected cost of stage 2. If a scenario is infeasible, for the one that misses its rows most: 0 >=
- * value + slope'(x' − x) for every x' at which this scenario is feasible. */
+/* Q is the cluster's share of the expected cost of stage 2. If every scenario of the cluster is feasible at
+ * decision x, the cut for every decision x' is Q(x') >= value + slope'(x' − x). Otherwise the cut is 0 >=
+ * value + slope'(x' − x). It holds for every x' at which scenario number `scenario` is feasible. */
 typedef struct sp_cut {
     bool feasible;
     double value;
-    double *slope;     /* slope[columns of stage 1]: slope of the cut, in memory of the caller */
-    uint64_t scenario; /* number of the scenario that misses its rows most; 0 if all scenarios are feasible */
-    uint64_t found;    /* number of the cluster's scenarios whose solve began from their own basis */
+    double *slope; /* slope[columns of stage 1]: slope of the cut, in memory of the caller */
+    /* number of the scenario that violates its rows most; 0 if all scenarios are feasible */
+    uint64_t scenario;
+    uint64_t found; /* number of the cluster's scenarios whose solve began from their own basis */
 } sp_cut;
 
 /* Return the range [first, end) of scenarios that belong to cluster number `at` of `clusters` clusters. */

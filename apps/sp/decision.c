@@ -120,7 +120,8 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
     return KILTER_OK;
 }
 
-/* Compute each row's activity and size into `room`, which must hold two zeros for each row. */
+/* Read and check the decision. The caller gives `room`, with two zeros for each row; it is used for the row's
+ * activity and size. */
 static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
     kilter_status status = read_lines(r, names);
     if (!status)

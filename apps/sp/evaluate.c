@@ -15,7 +15,7 @@ struct sp_evaluator {
     double first_stage; /* constant + c'x */
     bool random_cost, random_recourse;
     size_t *outcome;     /* outcome[variable]: the variable's outcome in the present scenario */
-    double *fixed_shift; /* T x for each row, where T has only the values in CORE */
+    double *fixed_shift; /* T x for each row, with all entries of T as in CORE */
     double *rhs, *shift; /* right-hand side, and T x, of each row in the present scenario */
     /* value of each random number in the present scenario; used for the mean scenario, and if W is random */
     double *target_value;
@@ -23,7 +23,7 @@ struct sp_evaluator {
      * excess of each row. */
     sp_lp *elastic;
     const double *duals; /* duals of the last solve */
-    uint64_t remembered; /* bases are kept for the scenarios 0 … remembered − 1 */
+    uint64_t remembered; /* the evaluator keeps bases for the scenarios 0 … remembered − 1 */
     unsigned char **own; /* own[scenario]: basis of the scenario; NULL: not solved yet */
     /* own_room: length of own[]; found: number of solves that began from the scenario's own basis */
     uint64_t own_room, found;
@@ -250,8 +250,8 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
     return KILTER_OK;
 }
 
-/* Solve a scenario. *own is the scenario's basis from an earlier solve, or NULL, and becomes the new basis.
- * If `own` itself is NULL, no basis is kept. */
+/* Solve a scenario. On entry, *own is the scenario's basis from an earlier solve, or NULL; on return, it is
+ * the new basis. If `own` itself is NULL, no basis is kept. */
 static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
                            double *value, kilter_error *error) {
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
@@ -396,8 +396,8 @@ static void add_part(double part, double *sum, double *size) {
     *size += fabs(part);
 }
 
-/* Add the slope in two parts: first with CORE's T, then with the difference that the outcome makes to each
- * random entry of T. */
+/* Add the slope in two parts: first with T as in CORE, then with the difference between each random entry of
+ * T and its value in CORE. */
 void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope, double *size) {
     const sp_problem *p = e->problem;
     for (int j = 0; j < p->stage[0].columns; j++)

@@ -37,7 +37,7 @@ void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
 /* Return the weight that the last solved scenario has in its sample. */
 double sp_evaluator_weight(const sp_evaluator *evaluator);
 
-/* Continue with another decision; all later results are those of a new evaluator. */
+/* Continue with another decision. All later results are the same as those of a new evaluator. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
 /* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start each scenario from its basis the
@@ -53,14 +53,14 @@ uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
 kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,
                                     double *value, kilter_error *error);
 
-/* Compute the least sum by which the last scenario must miss its rows. *solved is set as by
+/* Compute the least total amount by which the last scenario must violate its rows. *solved is set as by
  * sp_evaluator_recourse(). */
 kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
                                 kilter_error *error);
 
-/* Add weight × the slope of the last result to slope[], and add the absolute values of its terms to size[],
- * for each column of stage 1. The slope is −T'π. At any x', the result is at least its present value +
- * slope'(x' − x).
+/* Add weight × the slope of the last result to slope[], for each column of stage 1. Add to size[] the
+ * absolute values of the slope's terms. The slope is −T'π, with duals π. At any decision x', the result is at
+ * least its value at x plus slope'(x' − x).
  */
 void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope, double *size);
 
@@ -78,8 +78,8 @@ typedef struct sp_sums {
     uint64_t count;
     /* the first cost; the sums below add the differences of all costs from the first one */
     double origin;
-    double sum, sum_lost;         /* compensated */
-    double squares, squares_lost; /* compensated */
+    double sum, sum_lost;         /* sum, and rounding errors lost from it */
+    double squares, squares_lost; /* sum of squares, and rounding errors lost from it */
 } sp_sums;
 
 void sp_sums_add(sp_sums *sums, double cost);
@@ -91,8 +91,8 @@ typedef struct sp_estimate {
                          than two scenarios */
 } sp_estimate;
 
-/* Return the estimate with a confidence in percent, above 0 and below 100. At least one cost must have been
- * added. */
+/* Return the estimate, with an interval for `confidence` percent, above 0 and below 100. The sums must
+ * contain at least one cost. */
 sp_estimate sp_sums_estimate(const sp_sums *sums, double confidence);
 
 /* Return z with P(|N(0,1)| <= z) = confidence percent. */

@@ -57,8 +57,8 @@ static void three_scenarios_cost_what_was_published(void **state) {
     }
 }
 
-/* The routes are independent in stage 2. So the mean over all 646 425 scenarios is a sum over the routes.
- * Each term is a mean over the demand of one route, with the demands of all other routes fixed. */
+/* The routes are independent in stage 2. So the mean over all 646 425 scenarios is a sum with one term for
+ * each route. A term is the mean over this route's demand; the demands of all other routes are fixed. */
 static void aircraft_cost_what_was_published(void **state) {
     (void)state;
     double *x = NULL;
@@ -181,8 +181,8 @@ static void every_scenario_has_its_own_recourse(void **state) {
 
 /* ---- bits ---- */
 
-/* Costs must have the same bits if one evaluator computes them in order, in other orders, or if several
- * evaluators compute them. */
+/* Costs must have the same bits in three cases: one evaluator computes them in order, in another order, or
+ * several evaluators compute them. */
 static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const double *x, uint64_t n) {
     double *cost = calloc(n, sizeof *cost);
     sp_evaluator *one = evaluator_of(problem, x, 5);

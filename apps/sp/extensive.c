@@ -228,12 +228,12 @@ kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kil
 
 /* ---- MPS ---- */
 
-/* The numbers of underscores that make names unique. A name of stage 2 has more underscores before its
+/* The numbers of underscores that make names unique. In a name of stage 2, more underscores come before the
  * scenario number than any name of stage 1 has before its last digits. */
 typedef struct namer {
     const sp_problem *problem;
-    /* between: number of underscores between a name and its scenario; behind: number after the objective's
-     * name */
+    /* between: number of underscores between a name and its scenario number; behind: number of underscores
+     * after the objective's name */
     int between, behind;
 } namer;
 
@@ -309,7 +309,7 @@ static void put_column(FILE *out, const namer *n, int j) {
 
 static char row_type(const sp_program *program, int i) {
     double low = program->row_lower[i], high = program->row_upper[i];
-    /* the last 'G' is for a row with two finite sides */
+    /* the last 'G' is for a row with two different finite sides */
     return low == high ? 'E' : high == INFINITY ? 'G' : low == -INFINITY ? 'L' : 'G';
 }
 

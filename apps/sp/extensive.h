@@ -1,6 +1,6 @@
-/* Make the deterministic equivalent: one linear program of the first stage and of the second stages of a
- * sample. The columns of stage 1 come first, then the columns of stage 2 for scenario 0, 1, …; rows have the
- * same order. The objective leaves out the problem's constant. */
+/* Make the deterministic equivalent: one linear program that contains the first stage, and a second stage for
+ * each scenario of a sample. The columns of stage 1 come first, then the columns of stage 2 for scenario 0,
+ * 1, …; rows have the same order. The objective leaves out the problem's constant. */
 #ifndef SP_EXTENSIVE_H
 #define SP_EXTENSIVE_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* Make the program of a sample. KILTER_ERR_RANGE: CLP cannot count the entries. */
+/* Make the program of a sample. Return KILTER_ERR_RANGE if there are more entries than CLP can count. */
 kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
                            kilter_error *error);
 

@@ -22,7 +22,7 @@ start() {
     children="$children $master"
 }
 
-# solve WORDS…: run a solve that needs 7 candidates of 400 clusters for the last sample, and some candidates for smaller samples
+# solve WORDS…: run a solve; it needs 7 candidates with 400 clusters each for the last sample, and some candidates for smaller samples
 solve() {
     start "$@"
     wait $master
@@ -65,7 +65,7 @@ join() {
     children="$children $worker"
 }
 
-# come_and_go BYTES: let a second worker join when this number of bytes is stored, and the first one leave at twice the number. Return false if the
+# come_and_go BYTES: let a second worker join when this number of bytes is stored, and let the first worker leave at twice this number. Return false if the
 # master ended before that.
 come_and_go() {
     rm -f "$work/tcp"*
@@ -98,13 +98,13 @@ done
 
 # ---- a forecast for the next sample counts only the workers of the last run
 
-# recorded SQL: print the answer of the run record, as written so far, to a query
+# recorded SQL: send a query to the run record, as far as it is written, and print the answer
 recorded() {
     sqlite3 -readonly "$work/left" "$1"
 }
 expectations="FROM decision d JOIN iteration i ON i.run = d.run - 1 WHERE d.kind = 'program'"
 
-# Start two workers, and let the first leave when both have worked. Return false if the master ended before it made a forecast for the remaining worker alone.
+# Start two workers, and let the first leave when both have worked. Return false if the master ended before it made a forecast for the second worker alone.
 one_leaves() {
     rm -f "$work/left"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --record "$work/left" --workers 2 --team all

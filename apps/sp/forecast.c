@@ -18,8 +18,8 @@ static kilter_status bad_workers(const char *text, kilter_error *error) {
                    text, WORKERS_MOST);
 }
 
-/* Read a speed such as "0.5", or a number of workers with their speed such as "16x0.5", at *at. Move *at
- * behind the text that was read. */
+/* Read a speed such as "0.5", or a number of workers with their speed such as "16x0.5", at *at. Move *at past
+ * the text that was read. */
 static bool take_term(const char **at, uint32_t *times, double *speed) {
     char *end;
     if ((*at)[0] == '0' && (*at)[1] == 'x') /* refuse a count of 0 and hexadecimal numbers */
@@ -66,7 +66,8 @@ static kilter_program program_of(const sp_benchmark *b, uint64_t scenarios, int 
     kilter_program program = b->program;
     double iterations = fmax(1, b->candidates - 1), master_s = (b->elapsed_s - b->farm_s) / iterations;
     program.tasks = (uint64_t)clusters;
-    program.iterations = candidates - 1; /* the start is a candidate, too, but no iteration of the master */
+    /* the first candidate is the start, for which the master makes no iteration */
+    program.iterations = candidates - 1;
     program.work_s = b->work_s * (double)scenarios / (double)b->scenarios;
     program.master_s = 0;
     program.master_task_s = master_s / b->clusters;
@@ -135,10 +136,10 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Choose the number of clusters as kilter_farm_grain() does for real workers. The candidates for the number
- * are multiples of the number of workers, and numbers that differ by 1/16 each. They reach from a quarter of
- * the least number used before to four times the greatest one. A new number must be 5 % faster than the last
- * one. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. The function tries multiples of
+ * the number of workers, and numbers in steps of 1/16. These numbers range from a quarter of the smallest
+ * earlier number of clusters to four times the largest. A new number must be 5 % faster than the last
+ * number. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};
@@ -178,8 +179,8 @@ static kilter_status set_clusters(const sp_options *options, const sp_benchmark 
     return status;
 }
 
-/* Return the expected number of candidates: that of the benchmark's sample, corrected for the number of
- * clusters. */
+/* Return the expected number of candidates: the number that the benchmark's sample needed, corrected for the
+ * number of clusters. */
 static double candidates_of(const sp_benchmark *b, bool first, int clusters) {
     return first ? sp_candidates_after(b->first_candidates, b->first_clusters, clusters)
                  : sp_candidates_after(b->candidates, b->clusters, clusters);

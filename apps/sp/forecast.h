@@ -1,4 +1,5 @@
-/* kilter-sp predict: predict the time of a solve on described workers from a short solve here. */
+/* kilter-sp predict: predict the time of a solve on workers that the user describes, from a short solve on
+ * this machine. */
 #ifndef SP_FORECAST_H
 #define SP_FORECAST_H
 
@@ -7,8 +8,8 @@
 #include "cli.h"
 #include "kilter/predict.h"
 
-/* Measurements of the solve of a small sample. The solve began at the solution of a still smaller sample.
- * Times are in seconds. */
+/* Measurements from solving a small sample. This solve began at the solution of an even smaller sample. Times
+ * are in seconds. */
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
@@ -17,7 +18,7 @@ typedef struct sp_benchmark {
     uint32_t workers;
     /* elapsed seconds of the solve; farm_s: seconds of the solve in the farm's runs */
     double elapsed_s, farm_s;
-    /* mean seconds that the work of one run would take on a single worker of mean speed */
+    /* mean time of one run of the farm if a single worker of mean speed did all the work */
     double work_s;
     kilter_program program; /* measured costs of messages between master and workers */
 } sp_benchmark;
@@ -28,7 +29,7 @@ typedef struct sp_forecast {
     int clusters;                      /* number of clusters of the last sample */
     int least_clusters, most_clusters; /* smallest and largest number of clusters of all samples */
     double candidates;                 /* number of candidates of the last sample */
-    bool given;                        /* true: the user gave `candidates` */
+    bool given;                        /* true: the user gave the number `candidates` */
     double total_s, bound_s; /* predicted seconds and lower bound in seconds, summed over all samples of the
                                 requested solve */
     kilter_prediction long_one;  /* prediction for the last sample of the requested solve */
@@ -39,8 +40,8 @@ typedef struct sp_forecast {
  * read. */
 kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
 
-/* Predict the time of a solve. A worker's time is linear in its scenarios; the master's time depends only on
- * the clusters. */
+/* Predict the time of a solve. The prediction assumes that a worker's time is proportional to its number of
+ * scenarios. It assumes that the master's time depends only on the number of clusters. */
 kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *benchmark,
                                sp_forecast *forecast, kilter_error *error);
 

@@ -11,8 +11,8 @@
 #include "forecast.h"
 #include "solve_farm.h"
 
-/* If messages cost nothing and clusters can be distributed evenly, the prediction for a benchmark is its own
- * time. */
+/* If messages cost nothing and clusters can be distributed evenly, the predicted time of the benchmark equals
+ * its measured time. */
 static void a_benchmark_takes_what_it_took(void **state) {
     (void)state;
     for (int candidates = 2; candidates < 40; candidates++) {
@@ -64,11 +64,12 @@ static void clusters_are_those_of_the_solve(void **state) {
     (void)state;
     assert_int_equal(clusters_when(1, "40x1", 20000, 0), sp_clusters_for(20000));
     assert_int_equal(clusters_when(1, "40x1", 20000, 77), 77);
-    assert_int_equal(clusters_when(0, NULL, 20000, SP_CLUSTERS_AUTO), 800); /* 1000: not 5 % better */
+    /* 1000 clusters would not be 5 % better than 800 */
+    assert_int_equal(clusters_when(0, NULL, 20000, SP_CLUSTERS_AUTO), 800);
     assert_int_equal(clusters_when(0, "40x1", 20000, SP_CLUSTERS_AUTO), 800);
     assert_int_equal(clusters_when(100, "40x1", 20000, SP_CLUSTERS_AUTO),
                      25); /* the master's time dominates, so auto chooses the least number, 25 */
-    /* with a single sample there are no measured times, so the number of clusters stays */
+    /* a single sample has no earlier sample that measured times, so the number of clusters is not changed */
     assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO), 70);
     for (double master_s = 0.001; master_s < 10; master_s *= 3) {
         int now = clusters_when(master_s, "40x1", 20000, SP_CLUSTERS_AUTO);
@@ -155,7 +156,7 @@ static void candidates_follow_the_clusters(void **state) {
         assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
         assert_true(f.candidates == 30);
     }
-    /* even one candidate stays, because the start is evaluated */
+    /* at least one candidate is needed, because the start is evaluated */
     assert_true(sp_candidates_after(1, 25, 1000) == 1);
     assert_true(sp_candidates_after(22, 200, 200) == 22);
 }

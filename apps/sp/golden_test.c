@@ -1,5 +1,5 @@
-/* Check published problems: their sizes, values, and sampled optima that another program found with the same
- * sampler. Without the files of these problems, the tests are skipped. */
+/* Check published problems: their sizes, their costs, and optima over samples. Another program found these
+ * optima with the same sampler. Without the files of these problems, the tests are skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,8 +173,8 @@ static double sample_optimum(const sp_problem *p, uint64_t n, uint64_t seed) {
     return optimum;
 }
 
-/* Compare sampled optima. This tests reader, sampler and stages together, because another scenario would
- * change the optima. */
+/* Compare optima over samples with recorded optima. This tests reader, sampler and stages together, because
+ * any wrong scenario would change an optimum. */
 static void sampled_optima_are_the_recorded_ones(void **state) {
     (void)state;
     need_data();

@@ -10,7 +10,7 @@ typedef struct sp_inputs {
     double *x; /* the first-stage decision in the file given with --at or --start; NULL: no file was given */
 } sp_inputs;
 
-/* Read the files into a zeroed struct. The caller must free the struct also after an error. */
+/* Read the files into a zeroed struct. The caller must free the struct, even after an error. */
 kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error);
 void sp_inputs_free(sp_inputs *in);
 

@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* the evaluator's decision, if an order has set one; NULL: no order has set one */
+    double *x; /* the decision that the last order gave to the evaluator; NULL: no order has given one */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -142,8 +142,8 @@ static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *or
            columns == (uint32_t)problem->stage[0].columns;
 }
 
-/* Set the evaluator's decision to that of the order. Usually it is already set, because the last task had the
- * same decision. */
+/* Give the order's decision to the evaluator. Usually the evaluator already has this decision from the last
+ * task. */
 static kilter_status go_to(sp_job *job, double *x, kilter_error *error) {
     size_t bytes = (size_t)job->problem->stage[0].columns * sizeof *x;
     if (job->x && memcmp(job->x, x, bytes) == 0) {

@@ -8,19 +8,20 @@
 typedef struct sp_job sp_job;
 
 /* Append a job to `bytes`; check bytes->failed. x[0 … columns) is the decision; with x = NULL and columns =
- * 0, each order brings its own decision. */
+ * 0, each order (sp_order) contains its own decision. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 
-/* Prepare to evaluate a packed job. It keeps no pointer into `data`. KILTER_ERR_INPUT: the bytes are not a
- * job of this version. Other errors are those of sp_problem_read() and sp_evaluator_new(). */
+/* Prepare to evaluate a packed job. The job keeps no pointer into `data`. Return KILTER_ERR_INPUT if the
+ * bytes are not a job of this version, or an error of sp_problem_read() or sp_evaluator_new(). */
 kilter_status sp_job_new(const void *data, size_t size, sp_job **job, kilter_error *error);
 void sp_job_free(sp_job *job); /* free a job; NULL is allowed */
 
 /* Compute the cost of a scenario as sp_evaluator_cost() does, at the decision packed in the job. */
 kilter_status sp_job_cost(sp_job *job, uint64_t scenario, double *cost, kilter_error *error);
 
-/* An order says what to do with a cluster of scenarios. It is the input of every task of a run. */
+/* An order says what to do with each cluster of scenarios. All tasks of a run get the same order as their
+ * input. */
 typedef struct sp_order {
     enum sp_wanted {
         SP_WANT_CUT,   /* return the cut of the cluster */

@@ -112,7 +112,7 @@ done
 awk '($1-227.1006667)^2 > (1e-6*$1)^2 { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
 
-# The answer is printed also if something fails after the solve: a scenario is infeasible at the decision, or the disk is full.
+# The answer must be printed even if something fails after the solve: a scenario is infeasible at the decision, or the disk is full.
 for more in "--decision /dev/full --check 0" "--check 100"; do
     # shellcheck disable=SC2086 # a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 2 --seed 4 \

@@ -10,7 +10,7 @@
 
 struct sp_lp {
     Clp_Simplex *model;
-    /* true: the model's internal state may affect later solves, so the model must be made anew */
+    /* true: the model's internal state may affect later solves, so a new model must replace it */
     bool spoiled;
     long pivots;
     sp_program program; /* the program as it was loaded */
@@ -150,8 +150,8 @@ static sp_lp_status solve_by(sp_lp *lp, int (*method)(Clp_Simplex *), sp_lp_stat
     return solved;
 }
 
-/* Solve from the model's basis. Try the primal method only if the dual one did not call the program
- * infeasible. */
+/* Solve from the model's basis. Try the dual method first. Try the primal method only if the dual method did
+ * not call the program infeasible. */
 static sp_lp_status solve(sp_lp *lp) {
     sp_lp_status said, solved = solve_by(lp, sp_clp_dual, &said);
     if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE) {

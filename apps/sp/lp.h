@@ -1,5 +1,5 @@
-/* A linear program that is solved again and again with other row bounds and costs, and sometimes another
- * matrix. Every solve starts from the kept basis and its point, with Dantzig's pricing in the dual simplex
+/* A linear program that is solved many times. Row bounds and costs change between solves, sometimes also the
+ * matrix. Every solve starts from a kept basis and its point, with Dantzig's pricing in the dual simplex
  * method. Nothing of an earlier solve remains, so the answer's bits do not depend on earlier problems. An
  * answer is checked against the program's own data (claim.h); if the check fails, the status is
  * SP_LP_STOPPED. Threads must not share an instance. */
@@ -20,7 +20,7 @@ typedef enum sp_lp_status { SP_LP_OPTIMAL, SP_LP_INFEASIBLE, SP_LP_UNBOUNDED, SP
 
 sp_lp_status sp_lp_meaning(int clp_status);
 
-/* Make a program with copies of the stage and `matrix`. The kept basis is the slack basis. */
+/* Make a program with copies of the stage and `matrix`. At first, the kept basis is the slack basis. */
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
 void sp_lp_free(sp_lp *lp); /* free a program; NULL is allowed */
 
@@ -40,8 +40,8 @@ double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
-/* Solve from a given basis of this program instead of the kept one. This is faster if the basis is close to
- * the optimal one, but the last bits may depend on earlier solves. */
+/* Solve from the given basis instead of the kept basis. This is faster if `basis` is close to the optimal
+ * basis, but the last bits of the answer may depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
 /* Solve a problem that sp_lp_solve() left unsolved. The function sp_lp_begin_anew() makes a new model
@@ -59,7 +59,8 @@ void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
  */
 void sp_lp_keep(sp_lp *lp);
 
-/* Restore the state of a new program: the kept basis is the slack basis, and earlier solves have no effect.
+/* Restore the state of a new program: the slack basis becomes the kept basis, and earlier solves have no
+ * effect.
  */
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 

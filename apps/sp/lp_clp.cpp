@@ -61,7 +61,7 @@ extern "C" bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row
 }
 
 extern "C" void sp_clp_start_from_slacks(Clp_Simplex *model) {
-    /* the argument true resets the values of all columns and rows as well */
+    /* the argument `true` also resets the values of all columns and rows */
     model->model_->allSlackBasis(true);
 }
 

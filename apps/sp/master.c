@@ -9,11 +9,11 @@
 #include "table.h"
 
 /* The values of the following constants were measured on the published problems ssn, 20term and storm. Other
- * values gain nothing there, so there are no options for them. */
-/* A cut is dropped if it was idle for this number of consecutive solves. The number is low (AGE_FALLING)
- * while candidates improve, because old cuts cost the master time. The number is high (AGE_STUCK) while
- * candidates do not improve, because old cuts become active again, as on 20term. On ssn, the solve with
- * AGE_FALLING = 5 takes two thirds of the time with 10. */
+ * values are not faster on these problems, so there are no options for them. */
+/* The master drops a cut that was not active in this number of consecutive solves. The number is low
+ * (AGE_FALLING) while candidates improve, because old cuts cost the master time. The number is high
+ * (AGE_STUCK) while candidates do not improve, because old cuts become active again, as on 20term. On ssn,
+ * the solve with AGE_FALLING = 5 takes two thirds of the time with 10. */
 enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
 /* a candidate becomes the incumbent if its cost decreases by at least this fraction of the predicted decrease
@@ -42,7 +42,8 @@ typedef struct candidate {
     double parent, radius;
     bool at_face; /* true: the candidate is on the trust region's boundary */
     int number;   /* number of the candidate, from 1 on; 0: the slot is empty */
-    /* for each cluster: its cut at this candidate; came: the cut has arrived; added: the cut is in the table
+    /* for each cluster: the cluster's cut at this candidate; came: the cut has arrived; added: the cut is in
+     * the table
      */
     double *value, *slope;
     bool *feasible, *came, *added;
@@ -56,7 +57,7 @@ struct sp_master {
     /* columns: number of columns of stage 1; in the table, one column θ for each cluster follows them */
     int columns, clusters;
     double gap;
-    candidate *basket;       /* the candidates that are being evaluated, one in each slot */
+    candidate *basket;       /* array of slots; each has a candidate that is being evaluated, or is empty */
     int slots, flying, made; /* slots: length of basket[]; flying: number of candidates that wait for cuts;
                                 made: number of candidates so far */
     /* last optimum of the table */
@@ -69,7 +70,7 @@ struct sp_master {
     int centre_made_at;
     double radius;
     int poor; /* number of consecutive candidates that were worse than the incumbent */
-    /* the cuts, which are the master's rows after those of stage 1 */
+    /* the cuts; in the table, their rows come after the rows of stage 1 */
     row *cut;
     size_t cuts, capacity;
     /* known[cluster]: true if the cluster has a cut; only then the cluster's θ is a free column */
@@ -112,7 +113,7 @@ static void free_candidate(candidate *c) {
     free(c->scenario);
 }
 
-/* Return whether the entries of this number of cuts can be counted; CLP counts entries in an int. */
+/* Return whether the entries of `cuts` cuts can be counted in an int, as CLP does. */
 static bool is_countable(const sp_master *m, size_t cuts) {
     return (double)cuts * (m->columns + 1) <= INT_MAX;
 }
@@ -178,7 +179,7 @@ static double distance(const sp_master *m, const double *x) {
     return most;
 }
 
-/* Make a candidate of the optimum of the table. */
+/* Make the optimum of the table (the master's linear program) a candidate. */
 static void launch(sp_master *m, candidate *c) {
     memcpy(c->x, m->x, (size_t)m->columns * sizeof(double));
     memcpy(c->theta, m->theta, (size_t)m->clusters * sizeof(double));
@@ -338,8 +339,8 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* Among the candidates that are being evaluated, return the one with the next number after `number`; NULL:
- * there is none. */
+/* Among the candidates that are being evaluated, return the one with the lowest number above `number`; NULL:
+ * there is no such candidate. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -380,8 +381,8 @@ static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
 
 /* ---- judging a candidate whose cuts have arrived ---- */
 
-/* Make the candidate the new incumbent. Return whether costs may fall further in this direction: they fell as
- * predicted, and the step reached the bounds of the largest trust region. */
+/* Make the candidate the new incumbent. Return whether costs may fall further in this direction. This is so
+ * if they fell as predicted, and the step reached the boundary of the largest trust region. */
 static bool accept(sp_master *m, const candidate *c, double cost) {
     bool as_predicted = m->incumbent && cost <= c->parent - 0.5 * (c->parent - c->model);
     bool falling = as_predicted && c->at_face && c->radius >= RADIUS_MOST;
@@ -496,8 +497,8 @@ static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, k
     return solve_table(m) == SP_LP_OPTIMAL ? KILTER_OK : gave_up(m, error);
 }
 
-/* Solve the master. If the trust region hides the answer, enlarge the region, and finally drop it. *step is
- * the outcome. */
+/* Solve the master. If the trust region excludes the answer, enlarge the region, and finally drop it. Set
+ * *step to the outcome. */
 static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     for (;; m->radius = larger_radius(m->radius)) {
         sp_lp_status solved = solve_table(m);
@@ -551,8 +552,8 @@ static bool is_stuck(const sp_master *m, const candidate *c) {
            m->model - c->model < 0.5 * (cost - c->model);
 }
 
-/* Fail if the master returns a candidate that its feasibility cuts exclude: the violation is below the
- * master's tolerance. */
+/* Fail if the master makes a candidate again that its feasibility cuts exclude. This happens if the candidate
+ * violates the cuts by less than the master's tolerance. */
 static kilter_status check_moved(const sp_master *m, const candidate *ended, kilter_error *error) {
     if (is_stuck(m, ended))
         return sp_fail(error, KILTER_ERR_TASK,
@@ -568,8 +569,8 @@ static kilter_status check_moved(const sp_master *m, const candidate *ended, kil
                    m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
-/* Judge a candidate whose cuts have all arrived. `ended` has its decision and cuts. Return whether costs
- * may fall further in this direction, as accept() does. */
+/* Judge the candidate `ended`, whose cuts have all arrived. Return whether costs may fall further in this
+ * direction, as accept() does. */
 static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
     m->flying--;

@@ -4,9 +4,10 @@
  *   min  c'x + Σ θ_j   s.t.  first stage,  ‖x − incumbent‖∞ <= Δ,  θ_j >= each cut of cluster j,  feasibility
  * cuts
  *
- * The same cuts in the same order give the same bits, because the master depends on no clock and no worker.
- * With one candidate at a time, the order does not matter. The rules for Δ, and for several candidates at a
- * time (a basket), are those of Linderoth and Wright (Computational Optimization and Applications 24, 2003).
+ * The same cuts in the same order give the same bits, because the master uses no clock and no data about
+ * workers. With one candidate at a time, the order of the cuts does not matter. The rules for Δ, and for
+ * several candidates at a time (a basket), come from Linderoth and Wright (Computational Optimization and
+ * Applications 24, 2003).
  */
 #ifndef SP_MASTER_H
 #define SP_MASTER_H
@@ -27,8 +28,8 @@ kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *
                             kilter_error *error);
 void sp_master_free(sp_master *master); /* free a master; NULL is allowed */
 
-/* Return the decision to evaluate, for each column of stage 1. The decision is valid until sp_master_next()
- * is called after the last cut at the decision was taken. */
+/* Return the decision to evaluate, for each column of stage 1. The decision is valid until all cuts at it are
+ * taken and sp_master_next() is called. */
 const double *sp_master_candidate(const sp_master *master, int slot);
 
 /* Take a cluster's cut at the candidate in `slot`; the cut is copied. */
@@ -36,7 +37,7 @@ void sp_master_take(sp_master *master, int slot, int cluster, const sp_cut *cut)
 
 typedef enum sp_step {
     SP_EVALUATE,   /* there is a new candidate to evaluate */
-    SP_WAIT,       /* the master needs more cuts of candidates under way */
+    SP_WAIT,       /* the master waits for more cuts at candidates that are being evaluated */
     SP_SOLVED,     /* the incumbent is optimal within the requested gap */
     SP_INFEASIBLE, /* no decision makes all scenarios feasible */
     SP_UNBOUNDED,  /* costs fall without limit */

@@ -20,8 +20,8 @@ static char *name_beside(const char *path) {
     return name;
 }
 
-/* Open the temporary file. It gets the permissions of the file that it will replace, or those that fopen()
- * gives. */
+/* Open the temporary file. The temporary file gets the permissions of the file that it will replace; for a
+ * new file, the permissions that fopen() gives. */
 static bool open_beside(sp_new_file *file, const struct stat *old) {
     file->part = name_beside(file->path);
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;

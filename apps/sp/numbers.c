@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CLP treats values below 1e-7 as zero in rows, columns and reduced costs. Beside an entry of 1e7, an error
- * of 1e-7 in a column changes a row by 1. A double near 1e9 has a rounding error of about 1e-7. */
+/* CLP treats values below 1e-7 as zero in rows, columns and reduced costs. If a row has an entry of 1e7, an
+ * error of 1e-7 in that column changes the row by 1. A double near 1e9 has a rounding error of about 1e-7. */
 static const double APART = 1e7, LARGE = 1e9;
 
 typedef struct place {
@@ -32,8 +32,8 @@ static void look_at_other(survey *s, place at) {
         s->large = at;
 }
 
-/* The numbers of CORE that every outcome replaces, marked with true. NULL: memory ran out, so it is not
- * known. */
+/* Marks for numbers of CORE; true: every outcome replaces the number. NULL: memory ran out, so nothing is
+ * marked. */
 typedef struct replaced {
     bool *t, *w;      /* t, w: for each entry of the matrices T and W */
     bool *rhs, *cost; /* rhs: for each row of stage 2; cost: for each column of stage 2 */
@@ -115,7 +115,7 @@ static void free_replaced(replaced *r) {
     *r = (replaced){0};
 }
 
-/* Return the numbers that need no check. If memory runs out, return no number, so all numbers are checked. */
+/* Mark the numbers that need no check. If memory runs out, mark none, so that all numbers are checked. */
 static replaced replaced_of(const sp_problem *problem) {
     const sp_stage *two = &problem->stage[1];
     size_t t_entries = (size_t)problem->t.start[problem->stage[0].columns];

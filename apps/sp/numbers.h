@@ -7,8 +7,8 @@
 
 #include "smps.h"
 
-/* Return false if no number of the problem is too far apart or too large. Otherwise write one sentence to
- * text[0 … size), which names the file by `core` or `stoch`, and the row and column. */
+/* Return false if the problem's numbers are neither too far apart nor too large. Otherwise write one sentence
+ * to text[0 … size). It names the row, the column, and the file, as `core` or `stoch` gives its name. */
 bool sp_numbers_stand_out(const sp_problem *problem, const char *core, const char *stoch, char *text,
                           size_t size);
 

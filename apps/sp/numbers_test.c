@@ -76,7 +76,7 @@ static void what_is_not_there_does_not_stand_out(void **state) {
     sp_problem_free(problem);
 }
 
-/* A number of CORE counts only if at least one outcome does not replace it. */
+/* A number of CORE counts only if it stays in at least one outcome. */
 static void placeholders_do_not_stand_out(void **state) {
     (void)state;
     static const char CORE[] =

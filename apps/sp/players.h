@@ -50,7 +50,7 @@ static inline kilter_status evaluate(void *user, sp_master *master, kilter_error
     return status;
 }
 
-/* An errand: a cut that must still be made and given to the master. */
+/* An errand: a cut that must still be computed and passed to the master. */
 typedef struct errand {
     int slot, cluster;
 } errand;

@@ -7,7 +7,7 @@
 #include "smps.h"
 
 /* The program is: minimise cost'x with row_lower <= A x <= row_upper, lower <= x <= upper. A is stored by
- * columns as in sp_matrix. Infinite is ±INFINITY, or ±DBL_MAX in a program for CLP itself. */
+ * columns as in sp_matrix. Infinite bounds are ±INFINITY, or ±DBL_MAX in a program that is passed to CLP. */
 typedef struct sp_program {
     int rows, columns;
     sp_matrix matrix;

@@ -24,8 +24,8 @@ void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size
     }
 }
 
-/* Return the place of i in a random permutation of 0 … n−1. A Feistel network, which needs no table, permutes
- * the numbers below the next power of 4. It is repeated until the value is below n. */
+/* Return the position of i in a random permutation of 0 … n−1. A Feistel network permutes the numbers below
+ * the next power of 4, without a table. The network is applied again until the value is below n. */
 static uint64_t permuted(uint64_t i, uint64_t n, uint64_t key) {
     int half = 1;
     while (half < 31 && (UINT64_C(1) << (2 * half)) < n)
@@ -54,8 +54,8 @@ static void draw_latin(const sp_problem *problem, const sp_sampling *sampling, u
     }
 }
 
-/* Set outcome[] to combination number `scenario` of all outcomes; from one combination to the next, the last
- * variable changes fastest. */
+/* Set outcome[] to combination number `scenario` of the variables' outcomes. The combinations are counted so
+ * that the last variable changes fastest. */
 static void draw_counted(const sp_problem *problem, uint64_t scenario, size_t *outcome) {
     for (int k = problem->variables - 1; k >= 0; k--) {
         const sp_variable *variable = &problem->variable[k];

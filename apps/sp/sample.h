@@ -1,4 +1,5 @@
-/* Counter-based sampling: scenario i depends on (seed, i) alone, so any worker can draw it, at any time. */
+/* Counter-based sampling: scenario i depends only on the seed and i, so any worker can draw it at any
+ * time. */
 #ifndef SP_SAMPLE_H
 #define SP_SAMPLE_H
 
@@ -41,7 +42,8 @@ void sp_target_means(const sp_problem *problem, double *mean);
 /* Return the probability with which the sampler draws the outcome number `at` of `variable`. */
 double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at);
 
-/* Return the number of scenarios of the whole distribution, a double because it easily exceeds 2^64. */
+/* Return the number of scenarios of the whole distribution. The result is a double, because the number easily
+ * exceeds 2^64. */
 double sp_scenario_count(const sp_problem *problem);
 
 #ifdef __cplusplus

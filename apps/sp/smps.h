@@ -3,8 +3,8 @@
  *   min  constant + c'x + E[ min q'y ]      stage 1:  A x  within its rows,  x within its bounds
  *                                           stage 2:  T x + W y  within its rows,  y within its bounds
  *
- * Right-hand sides of stage 2, entries of T and W, and costs q may be random. docs/reference/sp.md lists what
- * is read and refused.
+ * Right-hand sides of stage 2, entries of T and W, and costs q may be random. The page docs/reference/sp.md
+ * lists which forms of the files are read and which are refused.
  */
 #ifndef SP_SMPS_H
 #define SP_SMPS_H
@@ -58,7 +58,7 @@ typedef struct sp_target {
     int column; /* column of stage 1 for SP_TECHNOLOGY, column of stage 2 for SP_RECOURSE and SP_COST */
     /* if the number is an entry of T or W: index of the entry in the matrix; −1: T has no entry there */
     int entry;
-    double core;   /* value of the number in CORE, which holds in outcomes that do not set the number */
+    double core;   /* value of the number in CORE; the number has it in outcomes that do not set it */
     int variable;  /* the variable whose outcomes set the number */
     uint64_t line; /* line of STOCH where the number first appears */
 } sp_target;
@@ -94,8 +94,8 @@ typedef struct sp_problem {
     sp_outcome *outcome;
     sp_change *change;
     char *names; /* memory that holds the names of the stages */
-    /* line of STOCH with the first variable whose probabilities do not add up to 1, and the sum of these
-     * probabilities, by which they were divided; scaled_line = 0: there is no such variable */
+    /* scaled_line: line of STOCH with the first variable whose probabilities do not add up to 1; 0: there is
+     * no such variable. scaled_sum: the sum of these probabilities, by which they were divided */
     uint64_t scaled_line;
     double scaled_sum;
 } sp_problem;

@@ -1,4 +1,4 @@
-/* The CORE file: an MPS linear program. */
+/* Read the CORE file, which is a linear program in MPS format. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ typedef struct reader {
     sp_lines lines;
     sp_core *core;
     section section;
-    unsigned opened; /* bit mask: each section that was opened has its bit set */
+    unsigned opened; /* bit mask: the bit of each section that was opened is set */
 } reader;
 
 static kilter_status open_section(reader *r) {

@@ -1,4 +1,5 @@
-/* Read lines, tokens, numbers and names of an SMPS file, for the readers of all three files. */
+/* Read lines, tokens, numbers and names of an SMPS file. The readers of all three files use these
+ * functions. */
 #ifndef SP_SMPS_LINES_H
 #define SP_SMPS_LINES_H
 
@@ -50,7 +51,7 @@ kilter_status sp_lines_number(const sp_lines *lines, int token, double *value);
 kilter_status sp_lines_cost(const sp_lines *lines, int token, double *value);
 /* Read a number as sp_lines_number() does, but accept infinity ("inf", "1e30" and beyond) as ±INFINITY. */
 kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
-/* A probability: in [0, 1]. */
+/* Read a probability, a number in [0, 1]. */
 kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);
 
 /* A set of names in the order in which they first appear, found by hashing. If all members are zero, the set
@@ -58,7 +59,7 @@ kilter_status sp_lines_probability(const sp_lines *lines, int token, double *val
 typedef struct sp_names {
     sp_token *name;
     int count, capacity;
-    int *slot; /* index + 1; 0: free */
+    int *slot; /* hash table: index of a name, plus 1; 0: the slot is free */
     size_t slots;
 } sp_names;
 

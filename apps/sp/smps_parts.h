@@ -6,10 +6,10 @@
 #include "smps_lines.h"
 
 typedef struct sp_core_row {
-    char type; /* N E L G */
+    char type; /* N, E, L or G, as in the section ROWS */
     bool rhs_given, range_given;
     double rhs, range;
-    /* 1 + the index of the last column that has an entry in this row; 0: no column has one yet */
+    /* 1 + the index of the last column that has an entry in this row; 0: no column has an entry yet */
     int seen_in;
     double last; /* value of the entry of column seen_in − 1 in this row */
 } sp_core_row;

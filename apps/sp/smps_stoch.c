@@ -13,8 +13,8 @@ typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
 typedef struct raw_outcome {
     double probability;
     size_t first, end; /* the outcome has the values own[first … end) of the reader */
-    /* index of the outcome from which the values that are not given are inherited; if it is the outcome's own
-     * index, these values are CORE's */
+    /* index of the outcome that gives the values which this outcome does not set; if this is the outcome's
+     * own index, CORE gives them */
     size_t parent;
     uint64_t line;
 } raw_outcome;
@@ -27,7 +27,8 @@ typedef struct reader {
     sp_problem *problem;
     section section;
     bool titled, ended;
-    /* true: the section has no variable yet, so a line cannot continue the variable of the section before */
+    /* true: the section has no variable yet, so its first line begins a variable and does not continue the
+     * previous section's */
     bool fresh;
 
     size_t target_capacity, variable_capacity, change_capacity, changes;
@@ -43,7 +44,8 @@ typedef struct reader {
     size_t own_capacity, owns;
     sp_names blocks, scenarios;
     size_t first_scenario;
-    size_t *where; /* where[target]: 1 + the index of the target's value in problem->change; 0: none yet */
+    /* where[target]: 1 + the index of the target's value in problem->change; 0: no value yet */
+    size_t *where;
 } reader;
 
 /* ---- targets ---- */
@@ -145,7 +147,7 @@ static bool add_places(sp_problem *problem, int *more) {
     return true;
 }
 
-/* Find the entries of all random numbers in T and W. Add those entries of W that CORE leaves out. */
+/* Find the entries of all random numbers in T and W. If CORE leaves out such an entry of W, add it. */
 static kilter_status place_entries(reader *r) {
     sp_problem *problem = r->problem;
     int columns = problem->stage[1].columns;
@@ -210,8 +212,8 @@ static kilter_status unknown_column(const reader *r, sp_token name) {
                          sp_show(name).text);
 }
 
-/* Find the number that a row and a column (or right-hand side) name. Fail with the reason if this number
- * cannot be random. */
+/* Find the number of the problem to which a row's name and a column's name (or a name of the right-hand side)
+ * refer. Fail with the reason if this number cannot be random. */
 static kilter_status classify(const reader *r, sp_token column_name, sp_token row_name, sp_target *target) {
     const sp_lines *lines = &r->lines;
     int column = sp_names_find(&r->core->column_names, column_name);
@@ -334,7 +336,7 @@ static kilter_status indep_line(reader *r) {
 }
 
 /* Read a line "BL NAME [PERIOD] PROBABILITY", which begins an outcome of a block. Later outcomes of the block
- * inherit values from its first one. */
+ * inherit values from the block's first outcome. */
 static kilter_status block_opening(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 3 && lines->count != 4)
@@ -531,8 +533,8 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* Return the sum by which to divide a variable's probabilities. A small difference of the sum from 1 comes
- * from cut-off digits; a larger difference is an error. */
+/* Return the sum by which to divide a variable's probabilities. If the sum differs from 1 by little, the
+ * file's digits were cut off; a larger difference is an error. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

@@ -167,8 +167,8 @@ static void a_scenario_takes_the_rest_from_its_parent(void **state) {
 
 /* ---- peculiarities of the format, each found in a published file ---- */
 
-/* Random entries of W keep their places among the fixed entries. Entries that CORE leaves out come last in
- * their column. */
+/* Random entries of W that CORE has keep their positions among the fixed entries. Random entries that CORE
+ * leaves out come last in their column. */
 static void random_recourse_has_its_place_in_w(void **state) {
     (void)state;
     static const int ROW[] = {0, 1, 1, 0}, START[] = {0, 2, 4};
@@ -184,7 +184,7 @@ static void random_recourse_has_its_place_in_w(void **state) {
     assert_near(p->target[0].core, 0);
     assert_int_equal(p->target[1].entry, 1);
     assert_near(p->target[1].core, 1);
-    /* T has no entry for column X in row MIX: in this matrix a random number needs none */
+    /* T has no entry for column X in row MIX; unlike W, T needs no entry for a random number */
     assert_int_equal(p->target[2].entry, -1);
     sp_problem_free(p);
 }
@@ -375,7 +375,8 @@ static void sections_of_stoch_may_be_indented(void **state) {
         sp_problem_free(read_texts(CORE, TIME, stochs[i]));
 }
 
-/* Probabilities are cut to three digits. They are divided by their sum, so no outcome gets the missing part.
+/* The file's probabilities are cut to three digits, so their sum is below 1. The reader divides each by the
+ * sum, so that no single outcome gets the missing part.
  */
 static void probabilities_are_divided_by_their_sum(void **state) {
     (void)state;
@@ -697,7 +698,8 @@ static void every_damaged_byte_is_a_problem_or_an_error(void **state) {
 
 static void a_tree_that_multiplies_is_refused(void **state) {
     (void)state;
-    /* The first outcome has 6000 numbers, which 6000 others inherit: 36 million values are too many. */
+    /* The first outcome has 6000 numbers, and 6000 other outcomes inherit them. These 36 million values are
+     * too many. */
     sp_buffer core = {0}, stoch = {0};
     char line[80];
     sp_put_bytes(&core, "ROWS\n N C\n L A\n", 15);

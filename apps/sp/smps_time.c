@@ -1,4 +1,5 @@
-/* Read the TIME file in its implicit form: the first column and row of each of the two periods. */
+/* Read the TIME file in its implicit form, which gives the first column and the first row of each of the two
+ * periods. */
 #include "smps_parts.h"
 
 typedef struct reader {

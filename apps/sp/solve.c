@@ -42,8 +42,8 @@ static double side_of(const sp_program *program, int row, double dual) {
     return dual > 0 ? program->row_lower[row] : program->row_upper[row];
 }
 
-/* Compute the lower bound on the cost that the duals prove. This bound does not depend on CLP's point. If the
- * side of a dual is infinite, the dual is only a rounding error and counts as 0. Error: KILTER_ERR_MEMORY. */
+/* Compute the lower bound on the cost that the duals prove. This bound does not depend on CLP's point. A dual
+ * whose row has an infinite side is only a rounding error, and counts as 0. Error: KILTER_ERR_MEMORY. */
 static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
                                 kilter_error *error) {
     double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
@@ -61,8 +61,8 @@ static kilter_status least_cost(const sp_program *program, const sp_table *table
     return KILTER_OK;
 }
 
-/* The tolerance of a row: this fraction of its largest term, or of 1 if all terms are smaller. Decisions of
- * --at are checked with the same tolerance. */
+/* The tolerance of a row is this fraction of the row's largest term, or of 1 if all terms are smaller.
+ * Decisions given with --at are checked with the same tolerance. */
 static const double MISSED = 1e-6;
 
 /* Find out whether the point satisfies the rows after each value is moved into its bounds. CLP ignores a
@@ -117,8 +117,8 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
     return status ? status : keeps_rows(program, table, &found->kept, error);
 }
 
-/* Take CLP's optimum. If its duals do not prove the requested gap, CLP's tolerances were too wide, so solve
- * once more with smaller ones. */
+/* Take CLP's optimum. If the duals do not prove the requested gap, CLP's tolerances were too wide; then solve
+ * once more with smaller tolerances. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
                            optimum *found, kilter_error *error) {
     kilter_status status = take_optimum(problem, program, table, found, error);
@@ -127,7 +127,7 @@ static kilter_status prove(const sp_problem *problem, const sp_program *program,
     return take_optimum(problem, program, table, found, error);
 }
 
-/* Solve a program whose first columns are those of the first stage, and free the program. */
+/* Solve a program, in which the columns of the first stage come first. Free the program afterwards. */
 static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
                                    optimum *found, kilter_error *error) {
     sp_table *table = NULL;
@@ -290,8 +290,8 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Return whether decisions grow without limit. If they do, rounding stops the method at some decision, which
- * may look like an optimum. */
+/* Return whether the solve moved to ever larger decisions. In this case rounding stops the method at some
+ * decision, which may look like an optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
@@ -428,9 +428,9 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
     return KILTER_OK;
 }
 
-/* Return the number of clusters. More clusters need fewer candidates, but more time in the master for each.
- * Example: ssn with 10 000 scenarios from a good start. 100, 200 and 400 clusters need 35, 22 and 16
- * candidates, and 45, 33 and 24 s of CPU time. */
+/* Return the number of clusters. With more clusters, a solve needs fewer candidates, but the master needs
+ * more time for each candidate. Example: ssn with 10 000 scenarios from a good start. 100, 200 and 400
+ * clusters need 35, 22 and 16 candidates, and 45, 33 and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };
     uint64_t clusters = scenarios / SCENARIOS_EACH;

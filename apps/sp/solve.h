@@ -10,7 +10,7 @@ typedef kilter_status (*sp_evaluate_fn)(void *user, sp_master *master, kilter_er
 /* The state of a solve that evaluates several candidates at the same time. */
 typedef struct sp_solving sp_solving;
 
-/* Evaluate the candidate in slot 0, and all candidates that follow from its cuts. */
+/* Evaluate the candidate in slot 0, and all further candidates that sp_solving_take() announces. */
 typedef kilter_status (*sp_explore_fn)(void *user, sp_solving *solving, kilter_error *error);
 
 /* Return the decision to evaluate. The decision is valid until its last cut is taken. */
@@ -26,7 +26,7 @@ typedef void (*sp_watch_fn)(void *user, const sp_progress *progress);
 typedef struct sp_solve_options {
     sp_sampling sampling;
     int clusters;
-    double gap;              /* relative */
+    double gap;              /* relative gap at which the solve ends */
     const double *start;     /* first candidate; NULL: start at the solution for the mean scenario */
     int most_candidates;     /* greatest number of candidates, after which the solve fails; 0: no limit */
     int basket;              /* greatest number of candidates evaluated at once */
@@ -38,21 +38,21 @@ typedef struct sp_solve_options {
 
 typedef struct sp_solution {
     double *x; /* x[columns of stage 1]: the decision found */
-    /* optimum of the mean scenario; NaN: it has none. If only right-hand sides and T are random, this optimum
-     * is a lower bound for the whole distribution */
+    /* optimum of the mean scenario; NaN: the mean scenario has no optimum. If only right-hand sides and T are
+     * random, this optimum is a lower bound for the whole distribution */
     double mean_bound;
     sp_progress progress; /* progress at the end of the solve */
 } sp_solution;
 
-/* Solve by cuts. KILTER_ERR_TASK: the problem is infeasible or unbounded, and the error names a responsible
- * scenario; or the limit of candidates was reached. */
+/* Solve by cuts. Return KILTER_ERR_TASK if the problem is infeasible or unbounded; the error then names a
+ * scenario that shows this. Return KILTER_ERR_TASK also if the limit of candidates was reached. */
 kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *options, sp_solution *solution,
                        kilter_error *error);
 /* free the contents of a solution, which may also be all zero */
 void sp_solution_free(sp_solution *solution);
 
-/* Solve the deterministic equivalent, in this process. The error is KILTER_ERR_TASK also if CLP's cost and
- * the bound that its duals prove differ by more than the relative gap. */
+/* Solve the deterministic equivalent, in this process. Return KILTER_ERR_TASK also if CLP's cost differs from
+ * the bound that the duals prove by more than the relative gap. */
 kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
                                  sp_solution *solution, kilter_error *error);
 

@@ -27,11 +27,11 @@ typedef struct orders {
     uint64_t series;
 } orders;
 
-/* The errors because of which the solve ends. */
+/* Errors that end the solve. */
 typedef struct failures {
     kilter_error task; /* error of the failed task with the lowest number */
     uint64_t number;   /* number of the failed task in `task` */
-    kilter_error next; /* error after which no more candidates are made */
+    kilter_error next; /* error that ended the making of candidates */
 } failures;
 
 /* Candidates that are evaluated at the same time, in one growing run of the farm. */
@@ -43,7 +43,7 @@ typedef struct basket {
 
 /* Times of a solve, or of a part of it. */
 typedef struct times {
-    /* begun_s: time of the begin; farm_s: seconds in runs of the farm; work_s: busy seconds of all workers,
+    /* begun_s: time at the start; farm_s: seconds in runs of the farm; work_s: busy seconds of all workers,
      * scaled to their mean speed */
     double begun_s, farm_s, work_s;
 } times;
@@ -306,8 +306,8 @@ static bool takes_all(const solver *s) {
     return s->options.grow.count == 0 && s->options.scenarios == 0;
 }
 
-/* Plan a sample, and before it smaller samples, each with a tenth of the scenarios of the next one. Each
- * sample starts at the solution of the previous one, so few candidates are needed. Compared with a start from
+/* Plan a sample, and smaller samples before it. Each has a tenth of the scenarios of the next sample. Each
+ * solve starts at the solution of the previous sample, so it needs few candidates. Compared with a start from
  * the mean scenario, ssn takes a third of the time (5000 scenarios: 19 s of CPU time against 71 s), and storm
  * takes two thirds.
  */
@@ -366,8 +366,8 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
 }
 
-/* Relative gap of all samples but the last. This gap is large, because the optimum of a smaller sample is
- * only the start for the next one. */
+/* Relative gap at which the solve of a sample ends, except for the last sample. This gap is large, because
+ * the optimum of a smaller sample is only the start for the next sample. */
 static const double STAGE_GAP = 1e-4;
 
 /* The number of candidates is assumed proportional to 1 + 126/T for T clusters. For ssn with N = 1000 and T
@@ -403,11 +403,11 @@ static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error
 
 static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilter_error *error) {
     bool by_time = s->options.clusters == SP_CLUSTERS_AUTO;
-    /* if several candidates are evaluated at once, a run's time is not that of one candidate */
+    /* if several candidates are evaluated at once, a run's time is not the time of one candidate */
     if (by_time && stage > 0 && s->options.basket == 1)
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
-    /* no times are measured, and there is no smaller sample that would measure them */
+    /* with a given start there are no smaller samples, so no times have been measured */
     if (by_time && s->options.at)
         s->clusters *= 2;
     if ((uint64_t)s->clusters > scenarios)
@@ -434,8 +434,8 @@ static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_err
     return kilter_farm_program(s->farm, &b->program, error);
 }
 
-/* Store a forecast in the run record, which later also gets the measured time. If results came from a resumed
- * run, no forecast is possible. */
+/* Store a forecast in the run record; the record later gets the measured time, too. If stored results of a
+ * resumed run were used, no forecast is possible. */
 static void expect(solver *s, const sp_benchmark *b, uint64_t scenarios, int clusters, int candidates) {
     char reason[160];
     kilter_prediction p;
@@ -608,8 +608,8 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->orders.files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
-/* Decide whether measured times choose the number of clusters. A resumed solve needs the number of the first
- * try, but would measure other times. */
+/* Decide whether measured times choose the number of clusters. A resumed solve must use the same number as
+ * the first attempt, but would measure other times. */
 static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
     bool resumes = kilter_farm_resumes(s->farm);
     if (s->options.clusters == 0 && s->options.fast && !resumes)
@@ -633,7 +633,7 @@ static kilter_status solve_and_print(solver *s, kilter_error *error) {
         status = solve_stages(s, error);
     if (status)
         return status;
-    /* the answer is printed also if an error happens after the solve */
+    /* the answer is printed even if an error happens after the solve */
     kilter_error later = {.status = KILTER_OK};
     if (s->options.decision)
         write_decision(s, &later);

@@ -392,7 +392,8 @@ static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     sp_problem_free(problem);
 }
 
-/* LandS with an entry of 1e10: a column that CLP leaves 3e-10 below its bound changes a row by some units. */
+/* The problem LandS with an entry of 1e10. CLP leaves the entry's column 3e-10 below its bound; this changes
+ * a row by some units. */
 static void an_answer_beside_its_rows_is_none(void **state) {
     (void)state;
     sp_file core = load(SP_PROBLEMS, "lands/lands.cor"), time = load(SP_PROBLEMS, "lands/lands.tim"),
@@ -428,9 +429,9 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     sp_file_free(&stoch);
 }
 
-/* In the first problem, a row with a dual of 1e-17 has an infinite side; the expected cost is that of the
- * method tr. CLP solves the other problems only up to its tolerances, which are too wide; their costs were
- * computed by hand. */
+/* In the first problem, a row with a dual of 1e-17 has an infinite side; the expected cost is the cost that
+ * the method tr finds. CLP solves the other problems only up to its tolerances, which are too wide. The
+ * expected costs of these problems were computed by hand. */
 static void rounding_does_not_refuse_an_answer(void **state) {
     (void)state;
     static const char PERIODS[] = "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n";
@@ -467,8 +468,8 @@ static void rounding_does_not_refuse_an_answer(void **state) {
     }
 }
 
-/* Y1 makes the problem unbounded, but CLP treats the slope of Y1's cost as zero. A row with a dual of 4e-8
- * has an infinite side. */
+/* The column Y1 makes the problem unbounded, but CLP treats the slope of Y1's cost as zero. A row with a dual
+ * of 4e-8 has an infinite side. */
 static void what_falls_for_ever_is_said_to(void **state) {
     (void)state;
     sp_problem *problem =
@@ -484,8 +485,8 @@ static void what_falls_for_ever_is_said_to(void **state) {
     sp_problem_free(problem);
 }
 
-/* Near the start, a column saves less than the gap. The proved bound must still hold for decisions far from
- * the start. */
+/* Return a problem in which a column saves less than the gap near the start. The proved bound must still hold
+ * for decisions far from the start. */
 static sp_problem *flat_problem(const char *cost, const char *bound) {
     char core[512];
     snprintf(core, sizeof core,
@@ -722,8 +723,8 @@ static void another_reader_finds_the_same_optimum(void **state) {
         assert_read_alike(problem_of(i), sample_of(6, 8));
 }
 
-/* Here stage 1 has the names that columns and rows of stage 2, and the objective, would get with a scenario's
- * number. The names in the written file must differ nevertheless. */
+/* Names in the written file consist of a stage-2 name and a scenario's number. Here stage 1 has exactly such
+ * names, and the name of the objective. All names in the file must differ nevertheless. */
 static void names_that_are_written_are_unlike_each_other(void **state) {
     (void)state;
     static const char CORE[] =

@@ -12,7 +12,8 @@
 /* Fill in `error`, which may be NULL, and return `status`, so that a function can end with `return
  * sp_fail(…)`. */
 kilter_status sp_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
-/* Clang's analyzer sees one file at a time. This macro tells it which status a failure returns. */
+/* Clang's analyzer sees one source file at a time. This macro tells the analyzer which status sp_fail()
+ * returns. */
 #ifdef __clang_analyzer__
 #define sp_fail(error, status, ...) ((sp_fail)(error, status, __VA_ARGS__), (status))
 #endif
@@ -61,8 +62,8 @@ typedef struct sp_span { /* indices [lo, hi) */
 uint64_t sp_mix64(uint64_t x);
 
 /* A file that is replaced as a whole or not at all. Until the file is replaced, `out` writes to a temporary
- * file in the same folder. A file that is not regular, or in a folder without write permission, is written in
- * place. */
+ * file in the same folder. Files that are not regular, and files in folders without write permission, are
+ * written in place. */
 typedef struct sp_new_file {
     FILE *out;
     char *path, *part; /* part: path of the temporary file; NULL: the file is written in place */

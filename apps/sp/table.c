@@ -84,8 +84,8 @@ static sp_lp_status solve_by(sp_table *table, int (*method)(Clp_Simplex *), sp_l
     return sp_claim_checked(table->model, *said);
 }
 
-/* Solve by several methods, the dual one first. The dual method can show that a program has no answer; for
- * such a program an assertion in CLP's primal method may fail. */
+/* Solve by several methods, first by the dual method. If the dual method calls the program infeasible, do not
+ * use the primal method: one of CLP's assertions may fail on such a program. */
 static sp_lp_status solve(sp_table *table) {
     sp_lp_status said, solved = solve_by(table, sp_clp_dual, &said);
     if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE)

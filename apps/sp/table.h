@@ -1,5 +1,5 @@
-/* A linear program whose rows and column bounds change. Each solve starts from the basis of the last one. Two
- * threads must not share a table. */
+/* A linear program whose rows and column bounds change. Each solve starts from the basis of the last solve.
+ * Two threads must not share a table. */
 #ifndef SP_TABLE_H
 #define SP_TABLE_H
 
@@ -36,7 +36,7 @@ sp_lp_status sp_table_solve_exactly(sp_table *table);
 double sp_table_objective(const sp_table *table);
 /* return the value of each column in the last solution */
 const double *sp_table_point(const sp_table *table);
-const double *sp_table_duals(const sp_table *table);   /* duals[rows] */
+const double *sp_table_duals(const sp_table *table);   /* return the dual of each row */
 const double *sp_table_reduced(const sp_table *table); /* return the reduced cost of each column */
 /* return true if the row is basic, which means that it is not active */
 bool sp_table_is_slack(const sp_table *table, int row);

@@ -34,7 +34,8 @@ static inline sp_file load(const char *folder, const char *name) {
     return file;
 }
 
-/* Return the problem of the given files and the decision `at` (NULL: none). */
+/* Return the problem in the files names[0 … 2] of the folder. If names[3] is not NULL, read the decision in
+ * this file into *x. */
 static inline sp_problem *load_problem(const char *folder, const char *const names[4], double **x) {
     sp_file file[4] = {{0}};
     kilter_error error = {.text = ""};

@@ -1,5 +1,5 @@
-# Functions for kilter-sp's tests of the command line, which source it with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
-# shellcheck shell=bash disable=SC2034 # they use the variables
+# Functions for kilter-sp's tests of the command line. The tests source this file with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
+# shellcheck shell=bash disable=SC2034 # the tests use the variables
 sp=$1
 lands=$2/lands
 supply=$2/supply
@@ -38,7 +38,7 @@ cost() {
     sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
 }
 
-# expect NAMES…: store the present answer, which must have these members; later calls of check must give the same answer
+# expect NAMES…: store the present answer, which must have the members NAMES; later, the function `check` compares other answers with it
 expect() {
     expected=$(answer)
     for name; do
@@ -64,7 +64,7 @@ children_of() {
     cat "/proc/$1/task/$1/children" 2>/dev/null
 }
 
-# runs PID: succeed while the process exists; fail if it has ended and was waited for
+# runs PID: succeed while the process runs; fail if it has ended, even if no process has waited for it yet
 runs() {
     grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
 }

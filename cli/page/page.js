@@ -82,12 +82,12 @@ function decode(bytes) {
   d.marks = marksOf(d);
   return d;
 }
-// Return a function that gives the first task of a chunk. The chunks are sorted only when it is first called.
+// Return a function that gives the first task of a chunk. The first call of this function sorts the chunks.
 function firsts(c, ranks, skips) {
   let made = null;
   return i => made ? made[i] : (made = firstTasks(c, ranks, skips))[i];
 }
-// Find the first task of each chunk. A run has a place for each of its chunks, in the order of tasks. Chunks take their places in the order in which they began; a chunk's rank is the number of free places before its own.
+// Find the first task of each chunk. A run has one place for each chunk, and the places are in the order of tasks. A chunk's rank in the data tells how many free places are before the chunk's own place, after all chunks that began earlier have taken their places.
 function firstTasks(c, ranks, skips) {
   const first = new Float64Array(c.count), left = new Map(), runs = new Map(), order = Array.from(first.keys());
   for (const i of order) { if (!runs.has(c.run[i])) runs.set(c.run[i], []); runs.get(c.run[i]).push(-1); }
@@ -119,7 +119,7 @@ function marksOf(d) {
 const GUTTER = 118, TOP = 44, canvas = $('timeline');
 let data = null, view = { from: 0, to: 1 }, chosen = -1, drawn = null;
 
-// For each pixel column p, add the part that the lane's chunks cover with work: lost chunks to lost[p], other chunks to full[p]. A chunk's idle time is spread evenly over the chunk.
+// For each pixel column p, add the part that the chunks of a lane (the row of a worker) cover with work: lost chunks to lost[p], other chunks to full[p]. A chunk's idle time is spread evenly over the chunk.
 function cover(lane, width, full, lost, edge) {
   const c = data.chunks, k = width / (view.to - view.from);
   let low = lane.from, high = lane.to;
@@ -220,7 +220,7 @@ function drawNames(g, l) {
     if (lane) g.fillText(l.group > 1 ? `${lane.worker} – ${data.lanes[last].worker}` : nameOf(lane).slice(0, 18), 4, TOP + row * l.height + Math.min(l.height, 14) / 2 + 4);
   }
 }
-// Marks that would overlap become one mark, which shows their number.
+// Draw one mark in place of marks that would overlap. This mark shows how many they are.
 function drawMarks(g, l) {
   const k = l.width / (view.to - view.from), last = new Map();
   drawn.marks = [];
@@ -301,7 +301,7 @@ function tell(title, pairs) {
   $('detail').replaceChildren(element('strong', {}, title), list);
 }
 const runOf = run => data.report.iterations.find(it => it.run === run);
-const outcomes = new Set(['workers', 'assign', 'grain', 'organise']); // kinds of decisions whose forecast is the end of the run
+const outcomes = new Set(['workers', 'assign', 'grain', 'organise']); // kinds of decisions that forecast when the run ends
 function outcomeOf(m) {
   if (m.refused) return 'refused: a rank had no memory';
   if (known(m.came_s)) return `${m.came_s < 0 ? 'lost' : 'saved'} ${time(Math.abs(m.came_s))}${known(m.spent_s) ? `; moving took ${time(m.spent_s)}` : ''}`;
@@ -436,7 +436,7 @@ function speeds() {
   const series = lanes.length <= LINES_MOST ? lanes.map((l, i) => ({ name: nameOf(l), values: all[i] })) : [{ name: 'fastest', values: rank(1) }, { name: 'median', values: rank(0.5) }, { name: 'slowest', values: rank(0) }];
   plot(into, 'Speeds over time', x, series, 'seconds', `${unit}/s`);
 }
-// For each moment in x, return when the run would end at its mean speed up to this moment.
+// For each moment in x, return when the run would end if it went on at its mean speed so far.
 function atSpeedSoFar(it, x) {
   const c = data.chunks, running = new Float64Array(x.length), ended = new Float64Array(x.length + 1);
   for (let i = 0; i < c.count; i++) {
@@ -475,7 +475,7 @@ function workers() {
   if (used) series.push({ name: `used: ${used}`, values: x.map(n => n === used ? by.get(n)?.[rounds ? 'rounds_time_s' : 'time_s'] ?? measured.get(n) : null), style: 'dot', colour: 's3' });
   plot(into, 'Time against the number of workers', x, series, 'workers', 'seconds');
 }
-// Useful, communicating and waiting time of each worker: of the last run, or of the whole loop.
+// Return for each worker how long it computed, communicated and waited, in the last run of a farm or in the whole loop.
 function partsOf() {
   const loop = data.report.loop, c = data.chunks, it = data.report.iterations[data.report.iterations.length - 1];
   if (loop) return (loop.ranks || []).map((r, i) => ({ lane: data.lanes.find(l => l.worker === r.rank) || data.lanes[i], all: r.elapsed_s, useful: r.elapsed_s - r.waited_s - r.moving_s, talk: r.moving_s })).filter(p => p.lane && known(p.all));

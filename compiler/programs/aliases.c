@@ -1,5 +1,4 @@
-/* Pointers lead to declared arrays and to parts of structures, and code outside of the loops uses both names.
- */
+/* Pointers point to declared arrays and to parts of structures. Code outside of the loops uses both names. */
 #include "common.h"
 
 #define N 40

@@ -1,4 +1,5 @@
-/* Conditions on data make iterations skip rows behind the end of the memory to which pointers lead. */
+/* Pointers point to memory with fewer rows than the loop has iterations. A condition makes the loop skip the
+ * rows after the end of this memory. */
 #include "common.h"
 
 enum { N = 10, M = 4 };

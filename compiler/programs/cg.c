@@ -1,6 +1,6 @@
 /* Conjugate gradients for a sparse matrix that is symmetric and positive definite. The dot products are exact
  * sums, so the residuals have the same bits on any number of ranks. The sequential program rounds its sums,
- * so the file cg.expected has the output with exact sums. */
+ * so its output differs. The file cg.expected has the output with exact sums. */
 #include "common.h"
 
 enum { N = 150, BAND = 4, STEPS = 8 };
@@ -8,7 +8,8 @@ enum { N = 150, BAND = 4, STEPS = 8 };
 static int start[N + 1], column[N * (2 * BAND + 1)];
 static double value[N * (2 * BAND + 1)], x[N], r[N], p[N], q[N];
 
-/* Neighbours are at distances 1, 12, 23, 34. Entries depend on the pair alone, so the matrix is symmetric. */
+/* Write row i of the matrix. Its neighbours are at distances 1, 12, 23 and 34. An entry depends only on its
+ * row and column, in either order, so the matrix is symmetric. */
 static int make_row(int i, int at) {
     start[i] = at;
     column[at] = i;

@@ -1,4 +1,4 @@
-/* Exact sums: each of them would lose its small addends in a usual sum. */
+/* Exact sums. A usual floating-point sum would lose the small addends. */
 #include "common.h"
 
 enum { N = 300 };

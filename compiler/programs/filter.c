@@ -2,7 +2,7 @@
 
 enum { REACH = 2 };
 
-/* The median of the points around (i, j). */
+/* Return the median of the points around (i, j). */
 static unsigned char median(int n, int i, int j, unsigned char (*seen)[n]) {
     unsigned char window[(2 * REACH + 1) * (2 * REACH + 1)];
     int count = 0;

@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* Marked loops in a function that is called with other arrays each time. */
+/* Marked loops in a function. Each call of the function passes different arrays. */
 static void step(int n, double a[restrict n][n], double b[restrict n][n]) {
 #pragma kilter loop
     for (int i = 1; i < n - 1; i++)

@@ -1,4 +1,5 @@
-/* Distributed arrays on the stack end with their blocks. Other arrays then use the same memory. */
+/* Distributed arrays on the stack exist only until their blocks end. Other arrays then use the same
+ * memory. */
 #include "common.h"
 
 static long z[8];

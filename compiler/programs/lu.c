@@ -1,19 +1,20 @@
-/* Relaxation of five values at each point of a cube, as in the benchmark LU. A step is a residual, two
- * pipelines and an update. */
+/* Relax five values at each point of a cube, as the benchmark LU does. A step computes the residual, runs two
+ * pipelines and updates the values. */
 #include "common.h"
 
 enum { N = 14, VALUES = 5 };
 
 static double u[N][N][N][VALUES], v[N][N][N][VALUES], forcing[N][N][N][VALUES];
 
-/* Multiply a neighbour's change by a block that depends on the neighbour's values, and add it. */
+/* Multiply a neighbour's change by a matrix block that depends on the neighbour's values, and add the product
+ * to `sum`. */
 static void couple(const double *at, const double *change, double sum[VALUES]) {
     for (int m = 0; m < VALUES; m++)
         for (int l = 0; l < VALUES; l++)
             sum[m] += (m == l ? 0.2 : 0.01) * at[(m + l) % VALUES] * change[l];
 }
 
-/* Solve for the change at a point, whose own block is a lower triangle. */
+/* Compute the change at a point. The point's own matrix block is a lower triangle. */
 static void solve(const double *at, double x[VALUES]) {
     for (int m = 0; m < VALUES; m++) {
         for (int l = 0; l < m; l++)

@@ -1,9 +1,9 @@
 /* The benchmark LU of the NAS Parallel Benchmarks, class S: the arithmetic of examples/lu.h, in the form that
- * kilter cc accepts. It prints whether its norms are the published ones.
+ * kilter cc accepts. It prints whether its norms equal the published norms.
  *
  * There are four differences from examples/lu.h. Grids have subscripts [k][j][i][m] instead of positions
  * computed from s->line and s->plane. Grids are parameters instead of members of a structure. The flow is
- * stored at all points, not only in three planes that take turns. The structure contains the time step
+ * stored at all points, not only in three planes that are reused. The structure contains the time step
  * instead of a pointer to the class. */
 #include "common.h"
 
@@ -26,7 +26,7 @@ static const double EXACT[VALUES][13] = {{2, 0, 0, 4, 5, 3, 0.5, 0.02, 0.01, 0.0
 
 typedef struct lu {
     int n, steps;
-    double dt, h, t1, t2;         /* h: distance of points; 1 / h², 1 / 2h */
+    double dt, h, t1, t2;         /* h: distance between points; t1: 1 / h²; t2: 1 / 2h */
     double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added */
     double dissipation;           /* coefficient of the fourth differences */
     double diagonal[VALUES]; /* the part of a block's diagonal that does not depend on the point's values */
@@ -37,7 +37,7 @@ typedef struct flow { /* velocity, energy and pressure at a point */
     double v[DIRECTIONS], e, p;
 } flow;
 
-static double coefficient(int direction, int value) { /* of a viscous term */
+static double coefficient(int direction, int value) { /* return the coefficient of a viscous term */
     return value == 4 ? C1345 : value == direction + 1 ? 4.0 / 3 * C34 : C34;
 }
 
@@ -71,7 +71,8 @@ static void exact_at(const lu *s, int k, int j, int i, double u[VALUES]) {
                (EXACT[m][3] + (EXACT[m][6] + (EXACT[m][9] + EXACT[m][12] * z) * z) * z) * z;
 }
 
-/* Begin with the exact values on the boundary, and interpolate between opposite faces inside. */
+/* Set the first values at a point: exact values on the boundary, and values interpolated between opposite
+ * faces inside. */
 static void start_at(const lu *s, int k, int j, int i, double u[VALUES]) {
     int last = s->n - 1;
     double x = (double)i * s->h, y = (double)j * s->h, z = (double)k * s->h, lo[3][VALUES], hi[3][VALUES];
@@ -139,8 +140,8 @@ static void rub(int d, const flow *a, const flow *b, double factor, double out[V
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* The neighbours of a point in each direction d. u[d] begins two steps before the point, f[d] one step before
- * it. Near the boundary, two steps lead to the point itself. */
+/* The neighbours of a point in each direction d. u[d] begins two points before the point, f[d] one point
+ * before it. Near the boundary, where there are no two points, the point itself takes the outer place. */
 typedef struct stencil {
     double u[DIRECTIONS][5][VALUES];
     flow f[DIRECTIONS][3];
@@ -180,8 +181,8 @@ static void gather_flow(const lu *s, int k, int j, int i, flow (*f)[s->n][s->n],
     p->f[2][2] = f[k + 1][j][i];
 }
 
-/* Add the fourth difference in one direction. Near the boundary it has fewer points. at: number of the point
- * in this direction */
+/* Add the fourth difference in one direction. Near the boundary, the difference uses fewer points. at: number
+ * of the point in this direction */
 static void dissipate(const lu *s, int d, int at, const stencil *p, double out[VALUES]) {
     int left = s->n - 1 - at;
     double w[5] = {at > 2, at > 1 ? -4 : 0, at > 1 && left > 1 ? 6 : 5, left > 1 ? -4 : 0, left > 2};
@@ -190,7 +191,7 @@ static void dissipate(const lu *s, int d, int at, const stencil *p, double out[V
                                     w[3] * p->u[d][3][m] + w[4] * p->u[d][4][m]);
 }
 
-/* Add the terms of one direction. */
+/* Add all terms of the equations for one direction. */
 static void direction(const lu *s, int d, int at, const stencil *p, double out[VALUES]) {
     convect(d, p->u[d][3], &p->f[d][2], -s->t2, out);
     convect(d, p->u[d][1], &p->f[d][0], s->t2, out);
@@ -207,7 +208,8 @@ static void add_terms(const lu *s, int k, int j, int i, const stencil *p, double
     direction(s, 2, k, p, sum);
 }
 
-/* Compute the forcing, with which the exact solution has the residual 0. The boundary stays 0. */
+/* Compute the forcing term: with it, the exact solution has the residual 0. On the boundary the forcing stays
+ * 0. */
 static void force(const lu *s, double (*u)[s->n][s->n][VALUES], flow (*f)[s->n][s->n],
                   double (*forcing)[s->n][s->n][VALUES]) {
 #pragma kilter loop name("force")
@@ -242,7 +244,8 @@ static void residual(const lu *s, double (*u)[s->n][s->n][VALUES], flow (*f)[s->
 
 /* --- relaxation --- */
 
-/* Add the product of a neighbour's block with its change v: convection, times `way`, and friction. */
+/* Add the product of a neighbour's matrix block with the neighbour's change v. The block consists of
+ * convection, times `way`, and friction. */
 static void couple(const lu *s, int d, double way, const double *u, const double *v, double out[VALUES]) {
     double r = 1 / u[0], w[DIRECTIONS] = {u[1] * r, u[2] * r, u[3] * r}, e = u[4] * r;
     double half = 0.5 * (w[0] * w[0] + w[1] * w[1] + w[2] * w[2]);
@@ -259,7 +262,7 @@ static void couple(const lu *s, int d, double way, const double *u, const double
               s->t1 * (C1345 * r * (v[4] - e * v[0]) + work + s->d[d][4] * v[4]);
 }
 
-/* Solve for the change at a point: its own block is a lower triangle. */
+/* Compute the change at a point. The point's own matrix block is a lower triangle. */
 static void solve(const lu *s, const double *u, double x[VALUES]) {
     double r = 1 / u[0], w[DIRECTIONS] = {u[1] * r, u[2] * r, u[3] * r}, twice = 2 * s->dt * r;
     x[0] /= s->diagonal[0];
@@ -320,7 +323,7 @@ static void update(const lu *s, double (*v)[s->n][s->n][VALUES], double (*u)[s->
 
 /* --- the result --- */
 
-/* Add up the squares of the residual and of the error in each plane. */
+/* For each plane, add up the squares of the residual and of the error. */
 static void squares(const lu *s, double (*u)[s->n][s->n][VALUES], double (*v)[s->n][s->n][VALUES],
                     double (*exact)[s->n][s->n][VALUES], double sums[][2 * VALUES]) {
 #pragma kilter loop name("squares")
@@ -339,7 +342,7 @@ static double surface_of(const lu *s, double (*u)[s->n][s->n][VALUES]) {
     const int lo[DIRECTIONS] = {1, 1, 2}, hi[DIRECTIONS] = {s->n - 2, s->n - 3, s->n - 2};
     double all = 0;
     for (int d = 0; d < DIRECTIONS; d++) {
-        int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2; /* the directions of a face */
+        int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2; /* the two directions within a face */
         double sum = 0;
         for (int q = lo[b]; q < hi[b]; q++)
             for (int p = lo[a]; p < hi[a]; p++)
@@ -361,7 +364,7 @@ static int is_near(double value, double expected) {
     return fabs((value - expected) / expected) <= 1e-8;
 }
 
-/* Compare with the published values. Print the result. */
+/* Compare the norms with the published values, and print the result. */
 static void verify(const lu *s, double sums[][2 * VALUES], double surface) {
     double points = (double)(s->n - 2) * (double)(s->n - 2) * (double)(s->n - 2);
     int verified = is_near(surface, SURFACE);

@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* A = A * B, repeated */
+/* Compute one row of A * B. The program repeats A = A * B. */
 static void multiply(size_t n, const double *a, double b[n][n], double *c) {
     for (size_t j = 0; j < n; j++)
         c[j] = 0;

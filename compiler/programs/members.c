@@ -20,7 +20,7 @@ static struct {
     double shift, x[MOST];
 } line;
 
-/* The members belong to a grid that changes between calls. */
+/* Each call can have another grid, with other values of the members. */
 static void sweep(const grid *g, double (*a)[g->m], double (*b)[g->m]) {
 #pragma kilter loop
     for (int i = 1; i < g->n - 1; i++)
@@ -43,7 +43,7 @@ static double row_sum(const limits *part, const double *x) {
     return sum;
 }
 
-/* The limits of the function's loop are those of the second part of a structure. */
+/* row_sum() has a loop whose limits are members of the structure g->part. */
 static void add_rows(grid *g, double *sums, double x[][MOST]) {
 #pragma kilter loop
     for (int i = 0; i < g->n; i++)
@@ -73,7 +73,7 @@ int main(void) {
     double(*rows)[MOST] = (double(*)[MOST])a;
     add_rows(second, sums, rows);
 
-    /* The array that the loop writes and its limit lie in one structure. */
+    /* The loop's limit and the array that it writes are members of the same structure. */
     line.n = MOST - 2;
     line.shift = 3;
     double *x = line.x;
@@ -81,7 +81,8 @@ int main(void) {
     for (int i = 0; i < line.n; i++)
         x[i] = sums[i] + line.shift;
 
-        /* The first loop computes the limit of the second, in rows that are on another rank. */
+        /* The first loop computes the limit of the second loop. The row with this limit may be on another
+         * rank. */
 #pragma kilter loop
     for (int i = 0; i < GRIDS; i++)
         all[i].n = 5 * i + 4;

@@ -46,7 +46,7 @@ static void smooth(int n, double r[n + 2][n + 2][n + 2], double u[n + 2][n + 2][
     wrap(n, u);
 }
 
-/* Halve the number of planes, lines and points. */
+/* Compute a coarse grid, with half as many planes, lines and points, from the fine grid. */
 static void project(int n, double fine[2 * n + 2][2 * n + 2][2 * n + 2], double coarse[n + 2][n + 2][n + 2]) {
 #pragma kilter loop
     for (int k = 1; k <= n; k++) {

@@ -1,10 +1,10 @@
 /* The benchmark MG of the NAS Parallel Benchmarks, class S: the arithmetic of examples/mg.h, in the form that
- * kilter cc accepts. It prints whether its norm is the published one.
+ * kilter cc accepts. It prints whether its norm equals the published norm.
  *
  * There are four differences from examples/mg.h. Grids have subscripts [k][j][i] instead of positions
  * computed from n. Limits are the member n of a level instead of 1 << l. Grids are parameters instead of
- * members of arrays in a structure. The residual that replaces v has a function of its own. Planes, lines and
- * points count from 1, because the border comes first. */
+ * members of arrays in a structure. The residual that overwrites its own input has a separate function.
+ * Planes, lines and points count from 1, because the border comes first. */
 #include "common.h"
 
 enum { TOP = 5, CYCLES = 4, EXTREMES = 10, LINE_MOST = (1 << TOP) + 2 };
@@ -13,7 +13,7 @@ static const double NORM = 0.5307707005734e-04;
 static const double SMOOTH[3] = {-3.0 / 8, 1.0 / 32, -1.0 / 64};
 
 typedef struct level {
-    int n;         /* planes, lines and points without the border */
+    int n;         /* number of planes, of lines and of points, without the border */
     double *u, *r; /* [n + 2][n + 2][n + 2] */
 } level;
 
@@ -35,8 +35,8 @@ static void wrap(int n, double (*a)[n + 2][n + 2]) {
     memcpy(a[n + 1], a[1], sizeof a[0]);
 }
 
-/* Add up the neighbours of each point of line j of plane a[0] in the directions across it: at distance 1, and
- * at √2. */
+/* For each point of line j in plane a[0], add up the neighbours in other lines: `near` at distance 1, `far`
+ * at distance √2. */
 static void across(int n, int j, double (*a)[n + 2][n + 2], double *near, double *far) {
     for (int i = 0; i < n + 2; i++) {
         near[i] = a[0][j - 1][i] + a[0][j + 1][i] + a[-1][j][i] + a[1][j][i];
@@ -80,7 +80,7 @@ static void residual_again(const level *at, double (*u)[at->n + 2][at->n + 2],
     wrap(at->n, r);
 }
 
-/* Compute u += S·r. fresh: u was 0 */
+/* Compute u += S·r. fresh: u was 0 before */
 static void smooth(const level *at, double (*r)[at->n + 2][at->n + 2], double (*u)[at->n + 2][at->n + 2],
                    int fresh) {
 #pragma kilter loop name("smooth")
@@ -118,14 +118,14 @@ static void project(const level *at, double (*fine)[2 * at->n + 2][2 * at->n + 2
     wrap(at->n, coarse);
 }
 
-/* Compute u += the interpolated coarse grid, which has half the planes. fresh: u was 0 */
+/* Add the interpolated coarse grid, which has half the planes, to u. fresh: u was 0 before */
 static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n / 2 + 2],
                         double (*u)[at->n + 2][at->n + 2], int fresh) {
 #pragma kilter loop name("interpolate")
     for (int k = 1; k <= at->n; k++) {
         double sum[LINE_MOST];
         for (int j = 1; j <= at->n; j++) {
-            /* planes, lines: the point is between two coarse planes or lines */
+            /* planes, lines: is the point between two coarse planes, between two coarse lines? */
             int planes = k % 2 == 1, lines = j % 2 == 1;
             double weight = planes && lines ? 0.25 : planes || lines ? 0.5 : 1;
             for (int i = 0; i <= at->n / 2; i++)
@@ -139,7 +139,7 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
             if (planes && lines)
                 for (int i = 0; i <= at->n / 2; i++)
                     sum[i] += coarse[k / 2 + 1][j / 2 + 1][i];
-            sum[at->n / 2 + 1] = 0; /* the last pair uses this value only for a point of the border */
+            sum[at->n / 2 + 1] = 0; /* this value affects only a point of the border */
             for (int i = 0; i <= at->n / 2; i++) {
                 u[k][j][2 * i] = (fresh ? 0 : u[k][j][2 * i]) + weight * sum[i];
                 u[k][j][2 * i + 1] = (fresh ? 0 : u[k][j][2 * i + 1]) + 0.5 * weight * (sum[i] + sum[i + 1]);
@@ -153,7 +153,8 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
 /* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest ---
  */
 
-typedef struct extremes { /* [0]: the smallest numbers, negated; [1]: the largest; in falling order */
+/* [0]: the smallest numbers, negated; [1]: the largest numbers; both in falling order */
+typedef struct extremes {
     double value[2][EXTREMES];
     uint64_t at[2][EXTREMES]; /* number of the point, plane by plane and line by line */
 } extremes;
@@ -191,7 +192,7 @@ static void charge(int n, double (*v)[n + 2][n + 2]) {
     wrap(n, v);
 }
 
-/* Compare with the published value. Print the result. */
+/* Compare the norm with the published value, and print the result. */
 static void verify(int n, double (*r)[n + 2][n + 2]) {
     double sum = 0;
     for (int k = 1; k <= n; k++) {

@@ -1,5 +1,5 @@
-/* Iterations that need what later iterations overwrite: upwards, downwards, several rows ahead, in strides,
- * and with a reduction. */
+/* Iterations read values that later iterations overwrite: in upward and downward loops, several rows ahead,
+ * with strides, and with a reduction. */
 #include "common.h"
 enum { N = 83, M = 17 };
 static double u[N][M], v[N][M], w[N];

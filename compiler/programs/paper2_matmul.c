@@ -37,7 +37,7 @@ int main(int argc, char **argv) {
         a = c;
         c = made;
     }
-    /* reading a[0][0] collects the result, so the time includes that */
+    /* reading a[0][0] collects the result from the ranks, so the time includes the collection */
     double first = a[0][0], elapsed_s = now_s() - begun_s;
     unsigned long long checksum = digest(a, n * sizeof *a);
     if (argc > 1)

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
 #pragma kilter loop name("pipeline")
         for (size_t i = 1; i + 1 < n; i++)
             relax(n, u[i - 1], u[i], u[i + 1]);
-    /* reading u[0][0] collects the result, so the time includes that */
+    /* reading u[0][0] collects the result from the ranks, so the time includes the collection */
     double first = u[0][0], elapsed_s = now_s() - begun_s;
     unsigned long long checksum = digest(u, n * sizeof *u);
     if (argc > 1)

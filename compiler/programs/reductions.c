@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* Sums in another order: the last bits are not printed. */
+/* Sums over ranks are computed in another order, so the program does not print their last bits. */
 double a[300];
 int main(void) {
     double s = 1, p = 1;

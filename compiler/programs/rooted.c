@@ -1,4 +1,4 @@
-/* Statements that rank 0 alone does. */
+/* Statements that only rank 0 runs. */
 #include "common.h"
 
 enum { N = 17, M = 6 };

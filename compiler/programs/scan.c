@@ -1,7 +1,6 @@
 #include "common.h"
 
-/* Sums along rows: iterations of the loop inside depend on each other, iterations of the outer loop do
- * not. */
+/* Sums along rows: iterations of the inner loop depend on each other, iterations of the outer loop do not. */
 #define N 33
 
 static double a[N][N];

@@ -1,4 +1,4 @@
-/* Arrays of many sizes, also without elements, go through the same loops. */
+/* The same loops run on arrays of many sizes, also on arrays without elements. */
 #include "common.h"
 
 static void run(int n) {

@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* Rows of a sparse matrix; the vector is read through indices. */
+/* Multiply a sparse matrix by a vector. Each row reads elements of the vector at stored indices. */
 #define N 60
 
 static int start[N + 1], column[4 * N];

@@ -1,4 +1,4 @@
-/* Structures are copied as a whole, and pointers lead to arrays in them. */
+/* The program assigns whole structures, and pointers point to arrays in them. */
 #include <stdio.h>
 struct G {
     int n;

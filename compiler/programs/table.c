@@ -1,6 +1,6 @@
 #include "common.h"
 
-/* The length of the longest common subsequence of two texts. */
+/* Compute the length of the longest common subsequence of two texts. */
 enum { N = 50, M = 60 };
 
 static int length[N + 1][M + 1];

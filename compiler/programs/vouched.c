@@ -3,7 +3,7 @@
 
 #pragma kilter pure(logb, ways, ldexp)
 
-static int ways(int n) { /* kilter cc does not look into it */
+static int ways(int n) { /* kilter cc does not analyse this function */
     return n < 2 ? 1 : ways(n - 1) + ways(n - 2);
 }
 

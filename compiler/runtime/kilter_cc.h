@@ -1,10 +1,10 @@
 /* Functions for programs that `kilter cc` makes. Programs written by hand must not use them, because they may
  * change with every version of kilter cc.
  *
- * The program's own memory of an array is called the whole; every rank has it. Marked loops work on rows,
- * which are stored in arrays of a kilter_loop. A slot connects the whole with its rows, and tells which of
- * them is up to date. Outside of marked loops every rank does the same; only rank 0 reads and writes
- * files. */
+ * Each array exists twice. The "whole" is the program's own memory of the array; every rank has all of it.
+ * The "rows" are in an array of a kilter_loop; each rank has some of them, and marked loops work on them. A
+ * slot connects a whole with its rows, and tells which of the two is up to date. Outside of marked loops
+ * every rank does the same; only rank 0 reads and writes files. */
 #ifndef KILTER_CC_H
 #define KILTER_CC_H
 
@@ -24,29 +24,29 @@ enum { KCC_SITES = 32, KCC_SLOTS = 64 };
 typedef struct kcc_site kcc_site;
 typedef struct kcc_group kcc_group;
 
-/* An array of a marked loop, at the time when the loop begins. */
+/* An array that a marked loop uses, as the loop finds it at its start. */
 typedef struct kcc_array {
     const char *name;
-    const void *whole;  /* row 0 of the program's memory */
-    size_t bytes;       /* of a row */
-    size_t size;        /* bytes of a declared array; 0: the size of the memory is looked up */
+    const void *whole;  /* row 0 in the program's memory */
+    size_t bytes;       /* bytes of a row */
+    size_t size;        /* bytes of a declared array; 0: kcc_home() looks up the size */
     long long lo, hi;   /* rows that the loop may touch */
-    bool writes, sure;  /* sure: it touches all of these rows */
-    const int *ghost;   /* halo of each site of the group */
-    long long from, to; /* range of bytes of these rows that exists; set by kcc_cut() */
+    bool writes, sure;  /* sure: the loop touches all rows from lo to hi */
+    const int *ghost;   /* number of halo rows in each site (marked loop) of the group */
+    long long from, to; /* range of bytes of these rows that exist in memory; set by kcc_cut() */
     int slot;           /* set by kcc_enter() */
 } kcc_array;
 
 typedef struct kcc_slot {
     char *whole;    /* NULL: the slot is free, or belongs to a reduction, which has only rows */
-    const int *key; /* for a reduction: tells which reduction it is */
+    const int *key; /* for a reduction: identifies the reduction */
     size_t bytes;
     long long from, to; /* range of bytes of the whole that belongs to the slot */
     bool rows_valid, whole_valid, used;
     int ghost[KCC_SITES];
-    /* now: the site used the slot when it last began; shared: the rows have the site's halo */
+    /* now: the marked loop used the slot when it last began; shared: the rows have this loop's halo */
     bool now[KCC_SITES], shared[KCC_SITES];
-    void *rows; /* row 0 of the loop's array */
+    void *rows; /* row 0 of the kilter_loop's array */
 } kcc_slot;
 
 struct kcc_site { /* a marked loop */
@@ -55,18 +55,19 @@ struct kcc_site { /* a marked loop */
     unsigned line;
     kilter_loop_kind kind;
     bool backward, ordered;
-    int number; /* in the group */
-    int error;  /* errno before the loop */
+    int number; /* index of this loop in the group */
+    int error;  /* value of errno before the loop */
     uint64_t inner;
     kilter_loop *loop;
 };
 
-struct kcc_group { /* marked loops over the same arrays; one of the loops is the leader */
+struct kcc_group { /* marked loops over the same arrays; the leader is the loop at whose start rows move */
     kcc_site *site[KCC_SITES];
     int sites, leader, slots;
     long long rows; /* number of iterations of the group's loops; 0: the loops are not open */
     kcc_slot slot[KCC_SLOTS];
-    kilter_loop *holder; /* follows the leader, and has all arrays */
+    /* a loop that has all arrays of the group, with the same rows per rank as the leader */
+    kilter_loop *holder;
     kcc_group *next;
     bool listed;
 };
@@ -78,8 +79,8 @@ static const char *kcc_file;
 
 #define kcc_root (kcc_rank == 0)
 
-/* Do all ranks come here within a second? Rank 0 prints the error, so the other ranks must not end the
- * program before. */
+/* Wait up to a second until all ranks call this function, and return whether they did. Rank 0 prints the
+ * error, so the other ranks must not end the program earlier. */
 static inline bool kcc_meet(void) {
     MPI_Request request;
     int all = 0;
@@ -90,7 +91,7 @@ static inline bool kcc_meet(void) {
 }
 
 /* Print an error, and end the program on all ranks. Only rank 0 prints; other ranks print only if rank 0 does
- * not come here. */
+ * not call this function. */
 __attribute__((format(printf, 2, 3), noreturn)) static inline void kcc_stop(unsigned line, const char *format,
                                                                             ...) {
     va_list args;
@@ -119,7 +120,7 @@ static inline void kcc_must(unsigned line, kilter_status status, const kilter_er
 
 /* --- the whole and its rows --- */
 
-/* Copy a part of the whole to the rows. */
+/* Copy a range of bytes of the whole to the rows of this rank. */
 static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long from, long long to) {
     kilter_range r;
     for (size_t nth = 0; s->whole && kilter_loop_mine(g->site[g->leader]->loop, nth, &r); nth++) {
@@ -131,7 +132,7 @@ static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long from, long
     }
 }
 
-static inline void kcc_share_bytes(void *to, size_t bytes) { /* from rank 0 */
+static inline void kcc_share_bytes(void *to, size_t bytes) { /* copy rank 0's bytes to all ranks */
     char *at = to;
     while (bytes > 0 && !kcc_alone) {
         int part = bytes > (1u << 30) ? 1 << 30 : (int)bytes;
@@ -158,7 +159,7 @@ static inline void kcc_make_whole(kcc_group *g, kcc_slot *s) {
     s->whole_valid = true;
 }
 
-/* Prepare for code outside of marked loops that touches memory which may belong to a slot. */
+/* Bring all wholes up to date, before code outside of marked loops that may touch them. */
 static inline void kcc_all(bool writes) {
     int before = errno;
     for (kcc_group *g = kcc_alone ? NULL : kcc_groups; g; g = g->next)
@@ -196,9 +197,10 @@ void *tsearch(const void *, void **, int (*)(const void *, const void *)); /* of
 void *tfind(const void *, void *const *, int (*)(const void *, const void *));
 void *tdelete(const void *, void **, int (*)(const void *, const void *));
 
-static void *kcc_memories; /* a tree of allocated memory, and of declared arrays to which pointers may lead */
+/* a tree of all allocated memory, and of declared arrays that pointers may point to */
+static void *kcc_memories;
 
-static inline int kcc_compare(const void *left, const void *right) { /* return 0 if the two overlap */
+static inline int kcc_compare(const void *left, const void *right) { /* return 0 if a and b overlap */
     const kcc_memory *a = left, *b = right;
     if ((const char *)a->at + a->bytes <= (const char *)b->at)
         return -1;
@@ -228,7 +230,8 @@ static inline void *kcc_own(const void *at, size_t bytes) {
     }
     *m = (kcc_memory){at, bytes};
     while ((place = tsearch(m, &kcc_memories, kcc_compare)) && *(kcc_memory **)place != m)
-        kcc_disown((*(kcc_memory **)place)->at); /* forget memory that no longer exists */
+        /* remove an older entry that overlaps: its memory no longer exists */
+        kcc_disown((*(kcc_memory **)place)->at);
     if (!place)
         free(m);
     return (void *)(size_t)at;
@@ -246,7 +249,7 @@ static inline void *kcc_aligned_alloc(size_t alignment, size_t bytes) {
     return kcc_own(aligned_alloc(alignment, bytes), bytes);
 }
 
-/* Return the memory that contains an array's rows. */
+/* Return the block of memory that contains an array's rows. */
 static inline kcc_memory kcc_home(const kcc_site *s, const kcc_array *a) {
     const char *whole = (const char *)a->whole;
     const kcc_memory *begin = kcc_memory_of(whole), *first = kcc_memory_of(whole + a->from);
@@ -260,8 +263,8 @@ static inline kcc_memory kcc_home(const kcc_site *s, const kcc_array *a) {
     return begin ? *begin : *first;
 }
 
-/* Reduce the range of each array to rows that exist in memory. A condition in the loop may skip the other
- * rows. */
+/* Limit the range of each array to rows that exist in memory. The loop may have a condition that skips the
+ * rows outside of the memory. */
 static inline void kcc_cut(const kcc_site *s, kcc_array *a, int count) {
     for (; count-- > 0; a++) {
         if (!a->whole || a->bytes == 0 || a->lo >= a->hi) {
@@ -285,8 +288,9 @@ static inline void kcc_cut(const kcc_site *s, kcc_array *a, int count) {
     }
 }
 
-/* Bring memory up to date that a marked loop reads as a copy. Stop if the loop also writes this memory. If
- * `to` is NULL, the size is not known, but no other name leads to the memory. */
+/* Bring memory from `from` to `to` up to date, of which a marked loop reads every rank's copy. Stop if the
+ * loop also writes this memory. If `to` is NULL, the size is not known; then no other pointer points to the
+ * memory. */
 static inline void kcc_copied(const kcc_site *site, const char *name, const void *from, const void *to,
                               const kcc_array *a, int count) {
     const kcc_memory *home = kcc_memory_of(from);
@@ -359,8 +363,8 @@ static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilt
     kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);
 }
 
-/* Can the site have a halo of the slot? Arrays that a pipeline used earlier may have rows of another
- * length. */
+/* Can this marked loop have a halo of the slot's array? In a pipeline, the blocks must divide the array's
+ * rows. An array that the loop used earlier may have rows of another length. */
 static inline bool kcc_has_halo(const kcc_site *s, const kcc_slot *slot) {
     if (s->kind == KILTER_DOALL)
         return true;
@@ -397,7 +401,7 @@ static inline void kcc_open(kcc_group *g, long long rows) {
 
 /* --- slots --- */
 
-/* Take this memory from all other slots that have parts of it, also from slots of other groups. */
+/* Remove this range of memory from all other slots, also from slots of other groups. */
 static inline void kcc_take_over(const kcc_slot *mine, const char *from, const char *to) {
     for (kcc_group *g = kcc_groups; g; g = g->next)
         for (int i = 0; i < g->slots; i++)
@@ -420,7 +424,7 @@ static inline int kcc_find_slot(kcc_group *g, const kcc_array *a, unsigned line,
     }
     if (unused >= 0)
         return unused;
-    if (other >= 0) { /* the rows of this free slot get another length */
+    if (other >= 0) { /* reuse a free slot whose rows had another length */
         g->slot[other] = (kcc_slot){.bytes = a->bytes};
         *changed = true;
         return other;
@@ -431,7 +435,7 @@ static inline int kcc_find_slot(kcc_group *g, const kcc_array *a, unsigned line,
     return g->slots++;
 }
 
-/* Stop if two names in a loop lead to the same memory and the loop writes that memory. */
+/* Stop if two names in a loop refer to the same memory and the loop writes that memory. */
 static inline void kcc_check_names(const kcc_site *s, const kcc_array *a, int count) {
     for (int i = 0; i < count; i++)
         for (int k = 0; k < i; k++)
@@ -497,8 +501,8 @@ static inline long long kcc_most_rows(const kcc_site *s, const kcc_array *a, int
     return rows > 0 ? rows : 1;
 }
 
-/* Begin a marked loop: give each rank the rows of the arrays that belong to its iterations. rows: least
- * number of iterations. */
+/* Begin a marked loop: give each rank the rows of the arrays that the rank's iterations use. The group's
+ * kilter_loop gets at least `rows` iterations. */
 static inline void kcc_enter(kcc_site *s, kcc_array *a, int count, long long rows, uint64_t inner) {
     kcc_group *g = s->group;
     kilter_error error;
@@ -506,7 +510,7 @@ static inline void kcc_enter(kcc_site *s, kcc_array *a, int count, long long row
     s->error = errno;
     int slots = g->slots;
     for (int i = 0; i < count; i++)
-        if (a[i].bytes == 0) { /* rows without elements */
+        if (a[i].bytes == 0) { /* a row has no elements */
             a[i].bytes = 1;
         }
     kcc_check_names(s, a, count);
@@ -577,11 +581,11 @@ static inline double kcc_sum_of_all(kilter_sum *sum, double before) {
 /* --- ranges --- */
 
 typedef struct kcc_span {
-    long long from, to; /* from: first index; to: first index that is not reached */
+    long long from, to; /* from: first index; to: first index after the range */
 } kcc_span;
 
-/* Select from the indices from, from ± step, … before `to`. Return those whose row, index + shift, is in the
- * range `rows`. */
+/* Consider the indices from, from + step, from + 2 · step, … before `to`. Return the range of indices whose
+ * row, index + shift, is in the range `rows`. */
 static inline kcc_span kcc_part(long long from, long long to, long long step, kilter_range rows,
                                 long long shift) {
     long long lo = (long long)rows.lo - shift, hi = (long long)rows.hi - shift;
@@ -600,7 +604,7 @@ static inline kcc_span kcc_part(long long from, long long to, long long step, ki
     return part;
 }
 
-/* Return the value of the index after the loop. */
+/* Return the value that the index has after the loop. */
 static inline long long kcc_after(long long from, long long to, long long step) {
     if (step > 0)
         return from < to ? from + (to - from + step - 1) / step * step : from;
@@ -625,7 +629,7 @@ static inline long long kcc_floor(long long a, long long b) {
     ((type)-1 < (type)1 ? (type)((unsigned long long)1 << (8 * sizeof(type) - 1)) : (type)0)
 #define KCC_HIGHEST(type) ((type)~KCC_LOWEST(type))
 
-/* Define a function that combines the values of later rows with those of earlier rows. */
+/* Define a function that combines a value of earlier rows, `left`, with a value of later rows, `right`. */
 #define KCC_COMBINE(name, type, statement)                                                                   \
     static void name(void *left, const void *right, uint64_t bytes, void *user) {                            \
         type a, b;                                                                                           \
@@ -644,10 +648,10 @@ static inline void kcc_begin_root(bool writes) {
     kcc_alone += kcc_root;
 }
 
-/* Memory that rank 0 may change, and a copy of its earlier bytes. */
+/* Memory that rank 0 may change, with a copy of the bytes from before the change. */
 typedef struct kcc_kept {
     kcc_memory home;
-    unsigned char *old; /* on rank 0 */
+    unsigned char *old; /* the earlier bytes; only on rank 0 */
 } kcc_kept;
 
 static inline kcc_kept kcc_keep(const void *at, size_t bytes) {
@@ -661,7 +665,7 @@ static inline kcc_kept kcc_keep(const void *at, size_t bytes) {
     return k;
 }
 
-/* Do the same as kcc_keep() for the memory to which a pointer leads. */
+/* Do the same as kcc_keep() for the block of memory that `at` points into. */
 static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void *at) {
     const kcc_memory *home = at ? kcc_memory_of(at) : NULL;
     if (at && !home)
@@ -669,8 +673,8 @@ static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void
     return home ? kcc_keep(home->at, home->bytes) : kcc_keep(NULL, 0);
 }
 
-/* Send to all ranks only the bytes that rank 0 has changed. The other bytes may belong to pointers, which
- * differ between ranks. */
+/* Send the bytes that rank 0 has changed to all ranks. Do not send other bytes: they may belong to pointers,
+ * which differ between ranks. */
 static inline void kcc_share_changes(kcc_kept *k) {
     size_t bytes = k->home.bytes, count = 0;
     unsigned char *at = (unsigned char *)(size_t)k->home.at;
@@ -705,7 +709,7 @@ static inline void kcc_end_root(void) {
 /* Evaluate the expression on rank 0 only. */
 #define KCC_ROOT(expression) (kcc_root ? (void)(expression) : (void)0)
 
-/* Evaluate the expression on rank 0, and give all ranks the value. */
+/* Evaluate the expression on rank 0, and send its value to all ranks. */
 #define KCC_SAME(expression)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(expression) kcc_value = 0;                                                                \
@@ -720,8 +724,8 @@ static inline void kcc_end_root(void) {
         kcc_value;                                                                                           \
     })
 
-/* Make the call on all ranks. Then give all ranks rank 0's result, and rank 0's bytes in the memory to which
- * one argument points. */
+/* Make the call on all ranks. Then copy rank 0's result, and rank 0's bytes of the memory that `to` points
+ * to, to all ranks. */
 #define KCC_FILLED(call, to)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(call) kcc_value = call;                                                                   \
@@ -764,7 +768,8 @@ static inline void kcc_start(int *argc, char ***argv, const char *file) {
     atexit(kcc_finish);
 }
 
-/* Replace these functions, so that code after this line notes the memory that it allocates. */
+/* Replace these functions for the code after this line, so that Kilter knows the memory that this code
+ * allocates. */
 #define malloc(bytes)                   kcc_malloc(bytes)
 #define calloc(count, bytes)            kcc_calloc(count, bytes)
 #define aligned_alloc(alignment, bytes) kcc_aligned_alloc(alignment, bytes)

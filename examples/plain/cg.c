@@ -1,5 +1,6 @@
 /* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, with two
- * dot products a step. The rows are distributed; each rank also has the row before and the row after its own.
+ * dot products in each step. The rows are distributed; each rank also has the row before and the row after
+ * its own.
  */
 #include "examples/loop_program.h"
 
@@ -17,7 +18,8 @@ static double dot(size_t n, const double *a, const double *b) {
     return sum;
 }
 
-/* Step along the direction p in one row: update the solution and the residual. */
+/* Move along the search direction p in one row: update the solution x and the residual r. Return the row's
+ * part of r·r. */
 static double go(size_t n, double alpha, const double *p, const double *q, double *x, double *r) {
     for (size_t j = 0; j < n; j++) {
         x[j] += alpha * p[j];
@@ -62,7 +64,8 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Compare with a tolerance for rounding, because the sequential program adds in another order. */
+/* Compare two results with a tolerance for rounding, because the sequential program adds numbers in another
+ * order. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)

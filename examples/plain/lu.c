@@ -1,5 +1,5 @@
 /* lu [CLASS]: the benchmark LU of the NAS Parallel Benchmarks, class S, W, A or B, on one rank. The program
- * compares the norms of its result with the published ones. */
+ * compares the norms of its result with the published norms. */
 #include "examples/lu.h"
 
 int main(int argc, char **argv) {

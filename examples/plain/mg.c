@@ -1,5 +1,5 @@
 /* mg [CLASS]: the benchmark MG of the NAS Parallel Benchmarks, class S, W, A or B, on one rank. The program
- * compares the norm of its result with the published one. */
+ * compares the norm of its result with the published norm. */
 #include "examples/mg.h"
 
 int main(int argc, char **argv) {

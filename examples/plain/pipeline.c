@@ -1,5 +1,5 @@
-/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, in the
- * order of rows and columns. Each point needs the new values above it and to the left. The rows are
+/* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, row by
+ * row and from left to right. Each point needs the new values above it and to the left of it. The rows are
  * distributed, and the ranks form a pipeline on blocks of B columns. */
 #include "examples/loop_program.h"
 

@@ -1,6 +1,6 @@
-/* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed boundary, first all points of
- * one colour, then those of the other. The rows are distributed; each rank also has the row before and the
- * row after its own. */
+/* redblack [N [SWEEPS]]: successive over-relaxation of an N×N grid with a fixed boundary. Points are coloured
+ * like a chessboard: a sweep updates all points of one colour, then all points of the other. The rows are
+ * distributed; each rank also has the row before and the row after its own. */
 #include "examples/loop_program.h"
 
 static const double OMEGA = 1.5;

@@ -1,11 +1,11 @@
-/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed boundary, which starts from random heights. The
- * rows are distributed; each rank also has the row before and the row after its own. */
+/* wave [N [STEPS]]: a wave on an N×N membrane with a fixed boundary. The membrane starts with random heights.
+ * The rows are distributed; each rank also has the row before and the row after its own. */
 #include "examples/loop_program.h"
 
-static const double SPEED2 = 0.25; /* (wave speed × time step / distance of two points)² */
+static const double SPEED2 = 0.25; /* (wave speed × time step / distance between points)² */
 
-/* A point has two values: its height at this step and at the previous step. The two places exchange their
- * roles after each step. */
+/* A point has two values: its heights at this step and at the previous step. After each step, the two array
+ * elements exchange their roles. */
 static void start_row(size_t n, size_t i, double u[n][2]) {
     for (size_t j = 0; j < n; j++)
         u[j][0] = u[j][1] = i > 0 && i + 1 < n && j > 0 && j + 1 < n ? chance(i * n + j) : 0;

@@ -3,8 +3,8 @@
  * A farm: one master deals tasks to workers, and gets each result once. Workers may have different speeds,
  * which change when other programs use their hosts.
  *
- * Master and workers run the same program. kilter_farm_open() makes a process the master or a worker, by the
- * way in which the process was started:
+ * Master and workers run the same program. kilter_farm_open() makes a process the master or a worker. Which
+ * of the two depends on how the process was started:
  *
  * @verbatim
    ./prog                                master, with local workers it starts itself, one per core
@@ -36,13 +36,13 @@
 extern "C" {
 #endif
 
-/** One task as its worker sees it. Its data is aligned for any type and valid until the work function
+/** One task, as the work function gets it. Its data is aligned for any type and valid until the work function
  * returns. */
 typedef struct kilter_task {
     uint64_t index;      /**< index of the task, 0 … tasks−1 of the run */
     uint64_t run;        /**< number of the run: 0 for the farm's first kilter_farm_run(), then 1, 2, … */
     kilter_bytes input;  /**< input of this task; empty if the run has no inputs */
-    kilter_bytes shared; /**< present shared data of the farm; empty if the farm has none */
+    kilter_bytes shared; /**< present shared data of the farm; empty if there are no shared data */
 } kilter_task;
 
 /** The result of a task, filled by the work function. Valid until the work function returns. */
@@ -86,16 +86,16 @@ typedef int (*kilter_work_fn)(const kilter_task *task, kilter_result *result, vo
  */
 typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
 
-/** Take new shared data. Called before the first task that uses this data. The bytes are valid until the next
- * call of this function.
+/** Take new shared data. Kilter calls this function before the first task that uses the data. The bytes are
+ * valid until the next call of this function.
  * @return 0; any other value: this worker cannot work, as with kilter_start_fn */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
 /**
  * Combine two values into the block `into`. Each value is a result, or several results already combined.
- * Called in any order, on workers and on the master, so the operation must be associative and commutative.
- * Both blocks are aligned for any type. kilter_sum_join() makes sums that do not depend on the order
- * (kilter/sum.h).
+ * Workers and the master combine values in any order, so the operation must be associative and commutative.
+ * Both blocks are aligned for any type. With kilter_sum_join() (kilter/sum.h), sums of doubles do not depend
+ * on the order.
  * @param bytes  kilter_run.result_bytes
  * @param user   kilter_farm_options.user
  */
@@ -117,30 +117,31 @@ typedef struct kilter_farm_options {
     kilter_stop_fn stop;     /**< releases the state of a worker; NULL: there is nothing to release */
     void *user;              /**< pointer that start gets in kilter_worker; Kilter does not use it */
 
-    /** number of local workers; 0: one per core. With `listen`: number of workers to wait for, where 0 means
-     * 1 */
+    /** number of local workers; 0: one per core. With `listen`: number of workers for which the master waits;
+     * 0 means 1 */
     uint32_t workers;
     /** cores of each local worker process. "none": all cores; "core": one core; "3": three cores; "auto": the
      * number of cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS cores if
      * the program uses OpenMP; OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS
      * is set. With a number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
-    /** which workers get tasks. "all": all of them; "auto": workers that do not speed up the run get no
-     * tasks; the name of a record of the same program, "*.kilter": as "auto", but the record gives the number
-     * of workers at the beginning. NULL: "auto" */
+    /** which workers get tasks. "all": all workers; "auto": workers that do not speed up the run get no
+     * tasks; the file name of a run record of the same program, "*.kilter": as "auto", but the record gives
+     * the number of workers at the beginning. NULL: "auto" */
     const char *team;
     /** true: workers that do not speed up the run leave the farm; false: they stay in the farm without tasks
      */
     bool release;
-    /** maximum attempts: a task has failed when this many of its workers were lost; 0 means 5 */
+    /** maximum attempts: a task has failed when this many workers were lost while they had the task; 0 means
+     * 5 */
     uint32_t attempts;
-    /** time limit of a task. "30": seconds, at least 0.5; "10x": ten times the time of tasks of this weight
-     * on this worker so far. A task that exceeds the limit has failed. Its worker's process is killed within
-     * half a second, and another process replaces it. NULL: no limit. Not with transport mpi or inproc, whose
-     * workers cannot be killed separately */
+    /** time limit of a task. "30": seconds, at least 0.5; "10x": ten times the time that tasks of the same
+     * weight have taken on this worker so far. A task that exceeds the limit has failed. Its worker's process
+     * is killed within half a second, and another process replaces it. NULL: no limit. Not with transport mpi
+     * or inproc, whose workers cannot be killed separately */
     const char *task_timeout;
-    /** number of times that a failed task is tried again. The task is tried again when no other task is left,
-     * on another worker if possible */
+    /** number of times that a failed task is tried again. Kilter tries the task again when no other task is
+     * left, on another worker if possible */
     uint32_t retries;
     /** memory limit of a worker's process, such as "500M" or "2G" (1M: 1,000,000 bytes). The memory that the
      * process had when it joined does not count. A task that exceeds the limit has failed, as with
@@ -155,7 +156,7 @@ typedef struct kilter_farm_options {
     /** the policy that deals tasks; NULL: "auto" */
     const char *policy;
     /** the transport: "zmq", "mpi" or "inproc" (workers are threads, so work must be thread-safe). NULL:
-     * Kilter chooses by the way in which the program was started */
+     * Kilter chooses by how the program was started */
     const char *transport;
     /** endpoint, tcp://ADDRESS:PORT, at which this process is the master and waits for workers; NULL: local
      * workers */
@@ -167,8 +168,8 @@ typedef struct kilter_farm_options {
      * a copy. "-", on a worker: the standard input. NULL: farm.key in the user's state folder */
     const char *key;
     /** with transport zmq: seconds of silence, 0.5 to 86400, after which a worker or the master counts as
-     * lost; 0: 10 s. The end of a process is noticed at once. A worker is not silent while it does a long
-     * task. */
+     * lost; 0: 10 s. If the process itself ends, Kilter notices this at once. A worker is not silent while it
+     * does a long task. */
     double lost_after_s;
     /** with `join`: seconds, 0.5 to 86400, to wait for a master at the beginning, and each time the master is
      * lost without closing the farm; 0: 60 s. A worker that finds a master again counts as a new worker, but
@@ -183,9 +184,9 @@ typedef struct kilter_farm_options {
      * `record`
      */
     const char *resume;
-    /** true: accept a `resume` file although the program file or the arguments have changed (Kilter's options
-     * do not count); false: such a change is an error. With true, inputs, weights and shared data of a run
-     * may differ, too, and the run may have further tasks after the former ones. Ignored without `resume` */
+    /** true: accept a `resume` file although the program file or the program's own arguments have changed;
+     * false: such a change is an error. With true, inputs, weights and shared data of a run may also have
+     * changed, and the run may have more tasks at its end. Ignored without `resume` */
     bool resume_anyway;
     /** name of the program in the record and in messages, the same on master and workers; NULL: the name in
      * argv[0] */
@@ -193,20 +194,22 @@ typedef struct kilter_farm_options {
     /** print a progress line with the time left to stderr */
     bool progress;
     /** the program's own policies, which `policy` and `--policy` may name; the list ends with NULL. Kilter
-     * does not copy the policies, so keep them until the farm is closed. NULL: none. See kilter/policy.h */
+     * does not copy the policies, so keep them until the farm is closed. NULL: the program has no policies.
+     * See kilter/policy.h */
     const kilter_policy *const *policies;
     /** combines results in runs with `reduce`, on workers and master; NULL: no run reduces */
     kilter_combine_fn combine;
     /** who organises a run. "master": the master deals chunks to the workers; "peers": the workers give tasks
-     * to each other directly, and results come through a tree; "auto": the way that earlier runs show to be
-     * faster. NULL: "auto" */
+     * to each other directly, and results come through a tree; "auto": the one of these two ways that was
+     * faster in earlier runs. NULL: "auto" */
     const char *organise;
-    /** folder for `organise` "peers" with policy "sos" or "sos-half": late peers call for help by writing
-     * files there. All hosts must have this folder under the same name. In it, Kilter makes a folder of its
-     * own, which is removed when the farm is closed. NULL: peers call by messages */
+    /** folder for `organise` "peers" with policy "sos" or "sos-half": late peers ask for help by writing
+     * files into this folder. All hosts must have the folder under the same name. Kilter makes a subfolder,
+     * and removes it when the farm is closed. NULL: late peers ask by messages */
     const char *shared_folder;
-    /** true: no task is begun a second time while its worker is present, so there are no speculative copies.
-     * A task of a lost worker is still begun again; see `attempts`. Not with `organise` "peers" */
+    /** true: Kilter begins no task a second time while the task's worker is present, so there are no
+     * speculative copies. If a worker is lost, Kilter still begins its task again; see `attempts`. Not with
+     * `organise` "peers" */
     bool once;
 } kilter_farm_options;
 
@@ -222,20 +225,20 @@ KILTER_API kilter_status kilter_farm_open_sized(const kilter_farm_options *optio
                                                 char **argv, kilter_farm **farm, kilter_error *error);
 
 /**
- * Open a farm. On the master this returns at once; on a worker it returns when the farm is closed.   Under
- * mpirun: collective over all ranks.
+ * Open a farm. On the master the call returns at once; on a worker it returns when the farm is closed.
+ * Under mpirun: collective over all ranks.
  *
- * Kilter's options are removed from argc and argv; the others stay, in order.
- * Local workers are processes made with fork(), so open the farm before starting threads. Open it in a thread
- * that lives as long as the farm, because the workers are killed when this thread ends. Workers are bound to
- * cores as `bind` says. They inherit open files, but not sockets marked close-on-exec.
+ * Kilter removes its own options from argc and argv; the other arguments stay, in order. Local workers are
+ * processes made with fork(), so open the farm before starting threads. Open the farm in a thread that lives
+ * as long as the farm, because the local workers are killed when this thread ends. Workers are bound to cores
+ * as `bind` says. Workers inherit open files, but not sockets marked close-on-exec.
  *
  * @param argc, argv  as main() got them; both NULL if there is no command line
  * @param farm        [out] the farm, closed with kilter_farm_close(); written only on KILTER_OK
  * @param error       [out] the error; may be NULL
  * @return KILTER_OK on the master. KILTER_ENDED on a worker when the farm was closed, and after
- * `--kilter-help`: then return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot be used;
- * KILTER_ERR_SYSTEM, _MEMORY, _MPI, _NO_WORKER (no local worker could start). On a worker also
+ * `--kilter-help`; in both cases return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot
+ * be used; KILTER_ERR_SYSTEM, _MEMORY, _MPI, _NO_WORKER (no local worker could start). On a worker also
  * KILTER_ERR_PEER (no master within a minute, or a master of another program or version). A master with
  * `listen` does not wait here for workers.
  */
@@ -253,25 +256,27 @@ KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_r
  * in each farm.
  *
  * Further runs may follow. Workers keep their state, and Kilter keeps its measurements. Kilter answers
- * workers also while `done` computes, except with an MPI that has no thread support. The first run of a
- * master with `listen` waits without limit for the number of workers in its options. More may join later.
+ * workers even while `done` computes, except with an MPI that has no thread support. The first run of a
+ * master with `listen` waits without limit for the number of workers in its options. More workers may join
+ * later.
  *
  * With `resume`, a result is delivered only after it is on the disk. A program that is started again in the
- * same way must make the same calls. Its n-th run gives the stored results of the former n-th run to `done`,
- * and does only tasks that failed or have no stored result. Stored results are only valid for the same tasks,
- * inputs, weights and shared data.
+ * same way must make the same calls. Its n-th run gives `done` the results that the interrupted program
+ * stored for its n-th run. Workers then do only tasks that failed or have no stored result. Stored results
+ * are only valid for the same tasks, inputs, weights and shared data.
  *
  * @return
  * - KILTER_OK
- * - KILTER_ERR_TASK: tasks failed; all others were done and delivered
+ * - KILTER_ERR_TASK: some tasks failed; all other tasks were done, and their results were delivered
  * - KILTER_ERR_CANCELLED: kilter_farm_cancel(), Ctrl-C or SIGTERM ended the run
- * - KILTER_ERR_NO_WORKER: the last worker was lost; a master with `listen` waits for another one instead
+ * - KILTER_ERR_NO_WORKER: the last worker was lost; a master with `listen` waits for another worker instead
  * - KILTER_ERR_RANGE: a weight, work, input, shared data or limit is outside the range in kilter_run
  * - KILTER_ERR_USAGE: the transport cannot enforce the run's limit; the farm's previous run has not returned
  *   (this is a call from its callback); the record cannot be created; or the results in the `resume` file are
  *   of another run
  * - KILTER_ERR_RECORD, before any result: the `resume` file is damaged, belongs to another program, or
- * another master uses it. Later: results cannot be stored; then only close the farm. Stored results are kept
+ * another master uses it. Later: results cannot be stored; after this, the farm can only be closed. Stored
+ * results are kept
  * - KILTER_ERR_MEMORY, KILTER_ERR_SYSTEM
  */
 static inline kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run *run, kilter_error *error) {
@@ -281,8 +286,8 @@ static inline kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run 
 /**
  * End the present run early. `done` still gets the results that have arrived, and kilter_farm_run() returns
  * KILTER_ERR_CANCELLED. Call this from any thread or callback, but not from a signal handler and not during
- * kilter_farm_close(). The call does nothing if no run is under way. The farm can be used again. With
- * `resume` the same command continues from the stored results.
+ * kilter_farm_close(). The call does nothing if no run is under way. After the cancelled run, the farm can
+ * begin another run. With `resume`, the same command continues from the stored results.
  *
  * Ctrl-C and SIGTERM also cancel the run, and all later runs. This does not work under mpirun, or if the
  * program handles or ignores these signals when it opens the farm. A second signal more than a second later,
@@ -303,8 +308,8 @@ KILTER_API void kilter_farm_cancel(kilter_farm *farm);
  * not depend on time, or on failed tasks, because failed tasks are done again.
  *
  * @param inputs   inputs[0 … count−1]; NULL: no inputs
- * @param weights  in the unit of the run's weights (in a run without weights each task has weight 1); NULL:
- * each gets the mean weight of the tasks at the beginning
+ * @param weights  weights in the unit of the run's weights (in a run without weights each task has weight 1);
+ * NULL: each new task gets the mean weight of the tasks at the beginning
  * @return KILTER_OK; KILTER_ERR_USAGE if no run with `grows` is under way; with `resume` also if other tasks
  * were added here the first time: the run then ends with this error; KILTER_ERR_RANGE for a weight or input
  * outside the range in kilter_run; KILTER_ERR_MEMORY; the error that has ended the run. No tasks are added in
@@ -323,14 +328,14 @@ typedef struct kilter_farm_summary {
     uint32_t resting; /**< number of workers that got no tasks because they would not have sped up the run */
     uint64_t chunks;  /**< number of chunks that were dealt; each chunk is one message */
     double elapsed_s; /**< time from the call of kilter_farm_run() to the last result */
-    /** lower bound of elapsed_s: the time if every worker that did a task had computed all the time at its
-     * measured speed */
+    /** lower bound of elapsed_s: the run would take this time if every worker that did a task had computed
+     * without pause at its measured speed */
     double bound_s;
     double efficiency;    /**< bound_s / elapsed_s, in [0, 1]; 0 for an empty run */
     double equal_split_s; /**< forecast of elapsed_s if the tasks had been split equally at the beginning,
                              from the measured speeds and message costs; 0: not known */
-    const char *decision; /**< one sentence about the last decision and what it gained; the farm owns this
-                             text until the next run */
+    const char *decision; /**< one sentence about the last decision and the time that it saved; the farm owns
+                             this text until the next run */
 } kilter_farm_summary;
 
 /** Do the same as kilter_farm_summary_get(), for a struct with a size of `bytes` bytes. */
@@ -342,8 +347,8 @@ static inline void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_
     kilter_farm_summary_get_sized(farm, summary, sizeof(kilter_farm_summary));
 }
 
-/** Input of kilter_farm_grain(): between which numbers of tasks a program can choose when it divides its next
- * run into tasks. */
+/** Input of kilter_farm_grain(). A program can divide its next run into more or fewer tasks; this struct
+ * gives the possible numbers. */
 typedef struct kilter_grain_options {
     uint64_t least; /**< fewest tasks that the program can make of a run; 0 means 1 */
     uint64_t most;  /**< most tasks that the program can make of a run, for example one for each item of the
@@ -356,14 +361,15 @@ typedef struct kilter_grain_options {
     double work; /**< work of the next run, as in kilter_run; 0: the same as in the last run */
 } kilter_grain_options;
 
-/** The number of tasks to make, and the forecast of a run with this number. Times are in seconds. */
+/** Answer of kilter_farm_grain(): the number of tasks to make, and the forecast of a run with this number of
+ * tasks. Times are in seconds. */
 typedef struct kilter_grain {
     uint64_t tasks;   /**< number of tasks to make for the next run */
     uint32_t workers; /**< number of workers that get tasks; the other present workers are too slow to help */
     double master_s;  /**< time that the program computes alone, between two runs */
     double workers_s; /**< time of the run until the last worker has computed its share */
-    double messages_s; /**< sum of three times: the round trip, receiving the results, and the time lost in
-                        * the last run */
+    double messages_s; /**< sum of three times: the time of the round trip, the time to receive the results,
+                          and the time lost in the last run */
     char reason[160];  /**< one clause with the numbers behind the choice */
 } kilter_grain;
 
@@ -375,16 +381,17 @@ KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter
 /**
  * Choose the number of tasks T for the next run.   Local, on the master, between two runs.
  *
- * The choice minimises runs × (t_M(T) + t_W(T) + round trip + workers × t_update) (Buaklee, Tracy, Vernon,
- * Wright 2002; Kilter adds the last two terms). t_M is the time that the caller's thread computes between two
- * runs, as a function of the number of tasks. t_W is the time until the last worker is done, if each whole
- * task goes to the worker that would finish it first, at the measured speeds. t_update is the time that the
- * master needs for the results of one worker. The number changes only if another number is at least 5 %
- * better. Without measurements, the choice is four tasks per worker.
+ * The choice minimises runs × (t_M(T) + t_W(T) + round trip + workers × t_update). The formula is that of
+ * Buaklee, Tracy, Vernon, Wright 2002; Kilter adds the last two terms. t_M is the time that the caller's
+ * thread computes between two runs, as a function of the number of tasks. t_W is the time until the last
+ * worker is done, at the measured speeds, if each task goes to the worker that would finish it first.
+ * t_update is the time that the master needs for the results of one worker. Kilter keeps the number of the
+ * last run unless another number is at least 5 % better. Without measurements, the choice is four tasks per
+ * worker.
  *
  * The call changes nothing; it stores its answer and forecast in the run record. The program's results must
- * not depend on how the work is cut. With `resume` this call is an error, because a continued program must
- * cut its work as before.
+ * not depend on how the program divides its work. With `resume` this call is an error, because a continued
+ * program must divide its work as before.
  *
  * @param grain  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE if least > most, most is 0, or work or the number that `runs` returns
@@ -434,8 +441,8 @@ KILTER_API kilter_status kilter_farm_expect_sized(kilter_farm *farm, const kilte
  * Store a forecast of the time of the next runs in the run record. The record compares this forecast with the
  * measured time.   Local, on the master, between two runs.
  *
- * A forecast is for all runs until the next forecast, or until the farm is closed. The next forecast replaces
- * a forecast that no run has followed.
+ * A forecast applies to all runs until the next forecast, or until the farm is closed. If no run follows a
+ * forecast, the next forecast replaces it.
  *
  * @return KILTER_OK; KILTER_ERR_RANGE: 0 runs, or seconds that are not above 0; KILTER_ERR_USAGE during a run
  * (from its callback); the error after which the farm can only be closed

@@ -1,6 +1,6 @@
 /**
  * @file
- * All headers but kilter/loop.h, which needs MPI.
+ * Includes all headers except kilter/loop.h, which needs MPI.
  *
  * @mainpage
  * Kilter keeps a parallel program in balance on machines that are unequal, shared and changing.
@@ -16,8 +16,8 @@
  * | kilter/loop.h | a loop whose rows move between the ranks of an MPI program |
  * | kilter/status.h | what calls return, and errors in words |
  *
- * A program that was compiled for one version of Kilter also runs with later versions of the same library
- * name. Structs only grow at their end, and statuses are only added.
+ * A program that was compiled for one version of Kilter also runs with later versions, as long as the library
+ * keeps its name. In these versions, structs only grow at their end, and statuses are only added.
  */
 #ifndef KILTER_KILTER_H
 #define KILTER_KILTER_H

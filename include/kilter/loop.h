@@ -27,15 +27,16 @@
  * failed, the loop can only be closed.
  *
  * If one rank dies or fails, the loop ends on all ranks. If the launcher lets the other ranks live (mpirun
- * `--enable-recovery`), their next call returns KILTER_ERR_PEER. The error names the rank and why it failed.
- * Ranks that wait in a call return within a second, or within 11 seconds if a host is lost. When a rank is
- * dead, end the program with exit() or MPI_Abort(), because MPI_Finalize() waits for the dead rank. Memory
- * into which MPI may still write is not freed.
+ * `--enable-recovery`), their next call returns KILTER_ERR_PEER. The error names the failed rank and the
+ * reason. Ranks that wait in a call return from it within a second, or within 11 seconds if a host is lost.
+ * When a rank is dead, end the program with exit() or MPI_Abort(), because MPI_Finalize() waits for the dead
+ * rank. Kilter does not free memory into which MPI may still write.
  *
  * A program may sweep over the same rows in several ways: forwards and backwards, over pairs of rows, on
- * coarser grids. It opens a loop for each way. One loop leads, and the others follow it (option `follows`).
- * Each row of a follower is on the rank that has the matching row of the leader. The loops share arrays with
- * kilter_loop_share(). Such loops are called aligned.
+ * coarser grids. The program opens a loop for each of these ways. One of the loops is the leader, and the
+ * others follow the leader (option `follows`). Each row of a follower is on the rank that has the matching
+ * row of the leader. The loops share arrays with kilter_loop_share(). A leader and its followers are called
+ * aligned.
  *
  * Rows may have content whose size changes, such as particles; see kilter_loop_rows(). Rows send each other
  * messages with kilter_loop_post() and kilter_loop_deliver().
@@ -46,9 +47,9 @@
  *
  * If ranks make different collective calls, the error is KILTER_ERR_USAGE and names the calls. KILTER_CHECK=1
  * in the environment of any rank switches checks on. These checks are also on in a debug build of the
- * library, unless KILTER_CHECK=0. With checks, the ranks' calls are compared before they are carried out. A
- * rank that touches a row of another rank prints the row and its owner before it dies of SIGSEGV. In a `deep`
- * loop, a rank can touch some more rows around its own without this error.
+ * library, unless KILTER_CHECK=0. With checks, Kilter compares the calls of all ranks before it carries them
+ * out. A rank that touches a row of another rank prints the row and its owner before it dies of SIGSEGV. In a
+ * `deep` loop, a rank can touch some rows next to its own without this error.
  */
 #ifndef KILTER_LOOP_H
 #define KILTER_LOOP_H
@@ -73,12 +74,13 @@ typedef struct kilter_range {
     uint64_t hi; /**< index after the last index */
 } kilter_range;
 
-/** Do the iterations of a sweep depend on each other? A sweep is one pass of the loop over all iterations. */
+/** Whether the iterations of a sweep depend on each other. A sweep is one pass of the loop over all
+ * iterations. */
 typedef enum kilter_loop_kind {
     /** The iterations of a sweep do not depend on each other. */
     KILTER_DOALL = 0,
-    /** Element k of row i needs element k of row i − 1 from the same sweep. The ranks work as a pipeline, on
-     * blocks of the `inner` elements; Kilter chooses the size of the blocks. */
+    /** Element k of row i needs element k of row i − 1 from the same sweep. The ranks work as a pipeline:
+     * they divide the `inner` elements of a row into blocks; Kilter chooses the size of the blocks. */
     KILTER_DOACROSS = 1,
 } kilter_loop_kind;
 
@@ -101,7 +103,8 @@ typedef struct kilter_loop_options {
      *   row in an array, and call kilter_loop_sum() after the sweep.
      * - After the first kilter_loop_begin(), only the body writes rows of any array. Own rows may be read
      *   between sweeps.
-     * Otherwise results are wrong without any error message, and only where cores are shared. */
+     * Otherwise results can be wrong without any error message. They are wrong only on machines where ranks
+     * share cores with others. */
     bool deep;
     bool fixed;       /**< true: shares stay equal, and no rows move */
     const char *name; /**< name for messages and the record; NULL: "loop" */
@@ -116,37 +119,41 @@ typedef struct kilter_loop_options {
      * values on rank 0 count, for this option and the next four. A relative path begins in the working folder
      * of rank 0 */
     const char *checkpoint;
-    /** seconds between two checkpoints; 0: KILTER_CHECKPOINT_S in the environment, otherwise Kilter chooses
-     * them by Young's formula, from the measured cost of a checkpoint and the failures so far */
+    /** seconds between two checkpoints. 0: the value of KILTER_CHECKPOINT_S in the environment; without this
+     * variable, Kilter chooses the seconds by Young's formula, from the measured cost of a checkpoint and the
+     * failures so far */
     double checkpoint_s;
-    /** A checkpoint is written only before a sweep whose number is a multiple of this value. Sweeps are
-     * numbered from 0, and a resumed program continues the count. This option is for programs that make
-     * several sweeps in each of their own iterations. 0 means 1 */
+    /** Kilter writes checkpoints only before sweeps whose numbers are multiples of this value. Sweeps are
+     * numbered from 0, and a resumed program continues the count. This option is for programs in which each
+     * time step has several sweeps. 0 means 1 */
     uint64_t checkpoint_every;
-    unsigned checkpoint_generations; /**< how many checkpoints are kept, the newest ones; 0 means 2 */
+    unsigned checkpoint_generations; /**< how many of the newest checkpoints Kilter keeps; 0 means 2 */
     uint64_t sweeps; /**< number of sweeps that the program expects to make in all, used only for forecasts;
                         0: unknown */
     /** another loop, the leader; this loop follows it. Row k of this loop is always on the rank that has the
-     * leader's row `stride` × k + `offset`. Only the leader chooses shares, at the begin of its sweeps; the
-     * time in the bodies of its followers counts, too. A follower uses the leader's ranks; its communicator
-     * is ignored. Its `record` and its options for checkpoints are also ignored, because the leader's options
-     * hold for its followers, too. Ranks without rows of the follower take part in its calls. The leader
-     * neither follows another loop nor is `scattered` or `deep`, and the follower is neither `scattered` nor
-     * `deep` nor `fixed`. NULL: this loop follows none. All ranks give the same loop, or all give NULL. */
+     * leader's row `stride` × k + `offset`. Rows move only when a sweep of the leader begins; Kilter then
+     * also counts the time in the bodies of the followers. A follower uses the leader's ranks, and Kilter
+     * ignores the follower's communicator. Kilter also ignores the follower's `record` and options for
+     * checkpoints, because the leader's options hold for the followers, too. Ranks without rows of the
+     * follower also take part in the follower's calls. The leader neither follows another loop nor is
+     * `scattered` or `deep`, and the follower is neither `scattered` nor `deep` nor `fixed`. NULL: this loop
+     * follows none. All ranks give the same loop, or all give NULL. */
     kilter_loop *follows;
-    uint64_t stride; /**< with `follows`: number of the leader's rows for each row of this loop; 0 means 1. A
-                        coarse grid that has every second row uses 2 */
+    uint64_t stride; /**< with `follows`: number of the leader's rows for each row of this loop; 0 means 1.
+                        For a coarse grid that has every second row of the leader's grid, stride is 2 */
     uint64_t offset; /**< with `follows`: row 0 of this loop is on the rank that has the leader's row with
                         this number */
     /** true, for DOALL loops that are neither `scattered` nor `deep`: row 0 and row n − 1 are neighbours.
-     * Ghost rows before row 0 are at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
+     * Ghost rows before row 0 are at rows −1, −2, …, and ghost rows after the last row are at rows n, n + 1,
+     * … */
     bool periodic;
     /** A DOACROSS loop: element k of row i needs element k of row i + 1 from the same sweep. Rows and
      * elements come in falling order. A DOALL loop with `ordered`: rows come in falling order. */
     bool backward;
     /** true, for DOALL loops that are neither `scattered` nor `deep`: each rank gets its rows in rising
-     * order, or in falling order with `backward`. So the body at row i may read rows that it will overwrite
-     * later in the sweep. These rows, and ghost rows, have the values from the beginning of the sweep. */
+     * order, or in falling order with `backward`. So the body at row i may read rows that the rank overwrites
+     * later in the sweep. These rows, and ghost rows, still have their values from the beginning of the
+     * sweep. */
     bool ordered;
 } kilter_loop_options;
 
@@ -158,11 +165,12 @@ KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop
  * Open a loop over the ranks of `comm`, with equal shares.   Collective. With `follows`: before the first
  * kilter_loop_begin() of the leader and of its followers.
  *
- * The communicator is duplicated, so the caller may free its own. Options must be the same on all ranks. The
- * call waits for late ranks, up to KILTER_MPI_START_S seconds (default 300; 0: for ever). Then the ranks
- * connect. A rank that is silent meanwhile for 30 s, or for KILTER_MPI_START_S if shorter, is an error.
+ * Kilter duplicates the communicator, so the caller may free `comm`. Options must be the same on all ranks.
+ * The call waits for late ranks, up to KILTER_MPI_START_S seconds (default 300; 0: for ever). Then the ranks
+ * connect. If a rank is silent for 30 s while ranks connect, or for KILTER_MPI_START_S if this is shorter,
+ * the call fails.
  * @return KILTER_OK; KILTER_ERR_USAGE or KILTER_ERR_RANGE (an option or KILTER_MPI_START_S is wrong, or
- * options differ between ranks; the error names them; the leader has begun); KILTER_ERR_MEMORY;
+ * options differ between ranks; the error names these options; or the leader has begun); KILTER_ERR_MEMORY;
  * KILTER_ERR_PEER (not all ranks came, or one died); KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be
  * created; on all ranks); KILTER_ERR_SYSTEM (checkpoints are wanted, but libkilter-ckpt cannot be loaded, or
  * a rank cannot write to their folder; on all ranks)
@@ -179,16 +187,16 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
  * *base is the address of row 0, whether or not this rank has it. Row i is at (char *)*base + i × bytes on
  * the rank that has iteration i. A rank must not touch rows of other ranks, but may read `ghost` rows on
  * either side of its own. These hold the values that their owners had when the sweep began. New rows are
- * zero. The memory belongs to the loop until it is closed. Only rows on this rank use memory, and addresses
- * never change.
+ * zero. The memory belongs to the loop until the loop is closed. Only rows on this rank use memory, and the
+ * address of a row never changes.
  *
- * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. The ghost row before the rank's own
- * rows has the values of this sweep in the present and earlier blocks. The ghost row after the own rows has
- * the values from the beginning of the sweep in the present and later blocks. If the loop runs backwards, the
- * two ghost rows exchange their roles.
+ * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. In the present block and earlier
+ * blocks, the ghost row before the rank's own rows has the values of this sweep. In the present block and
+ * later blocks, the ghost row after the own rows has the values from the beginning of the sweep. If the loop
+ * runs backwards, the two ghost rows exchange their roles.
  *
- * All aligned loops can use the array's rows on their rank. Its ghost rows are fetched only by sweeps of the
- * loop to which the array was attached, and of loops that kilter_loop_share() names.
+ * In all aligned loops, a rank can use its own rows of the array. Only sweeps of the loop to which the array
+ * is attached, and of loops that kilter_loop_share() names, fetch the array's ghost rows.
  * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes
  * that differ between ranks); KILTER_ERR_USAGE (the loop has begun or was resumed); KILTER_ERR_MEMORY
  */
@@ -196,17 +204,18 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
- * Let the sweeps of this loop fetch ghost rows of an array that was attached to an aligned loop. An array
- * that was attached to this loop with 0 ghost rows is allowed, too.   Collective; before the first
+ * Let the sweeps of this loop fetch ghost rows of an array that was attached to an aligned loop. The array
+ * may also be attached to this loop itself, with 0 ghost rows.   Collective; before the first
  * kilter_loop_begin().
  *
- * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. Distances are
- * counted in rows of the leader. For example, let ghost be 1. A loop over a coarse grid with `stride` 2 may
- * read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of the coarse grid
- * that are next to its row. The body writes only rows of arrays with the same rows as the loop.
+ * The body at row k may then read the array's rows up to a distance of `ghost` × the `stride` of the array's
+ * loop. Distances are counted in rows of the leader. For example, let ghost be 1. A loop over a coarse grid
+ * with `stride` 2 may read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows
+ * of the coarse grid that are next to its row. The body writes only rows of arrays with the same rows as the
+ * loop.
  *
  * Ghost rows keep the values that the last sweep fetched, until the leader's next kilter_loop_begin(). So a
- * follower need not fetch rows that have not changed since.
+ * follower need not fetch ghost rows that have not changed since the last sweep.
  *
  * DOACROSS: the array has the same rows as the loop, `bytes` is a multiple of `inner`, and `ghost` is 1.
  * @return KILTER_OK; KILTER_ERR_RANGE (base or ghost is wrong, or differs between ranks); KILTER_ERR_USAGE
@@ -216,12 +225,13 @@ KILTER_API kilter_status kilter_loop_share(kilter_loop *loop, const void *base, 
                                            kilter_error *error);
 
 /**
- * Functions for the content of rows: data of changing size that rows have beside arrays, in the program's own
- * memory. Examples are particles, sparse rows, and cells of an adaptive grid.
+ * Functions for the content of rows. Content is data of changing size, in addition to arrays, that the
+ * program stores for each row in its own memory. Examples are particles, sparse rows, and cells of an
+ * adaptive grid.
  *
- * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. They are
- * not called for rows that the body of the loop is working on. If one of these functions makes a call for
- * this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
+ * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. Kilter
+ * does not call them for rows that the body of the loop is working on. If one of these functions makes a call
+ * for this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  */
 typedef struct kilter_loop_content {
     /** Return the number of bytes that pack() writes for the row. The row is on this rank. This function must
@@ -261,12 +271,12 @@ static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_loo
 }
 
 /**
- * Declare a value that is the same on all ranks and belongs to the program's state: a time, a step, the
- * result of kilter_loop_sum(). A checkpoint has the value of rank 0, and kilter_loop_resumed() sets it on all
- * ranks. All ranks declare the same values in the same order. Call this before kilter_loop_resumed() and
- * before the first kilter_loop_begin(). Without checkpoints the call only checks its arguments. The value
- * must stay at its address until the loop is closed. No two values have the same name in the checkpoint. A
- * name has up to 63 letters, digits, '_', '-' and '.', and begins with a letter.   Local.
+ * Declare a value that belongs to the program's state and is the same on all ranks. Examples are a time, a
+ * step, or the result of kilter_loop_sum(). A checkpoint has the value of rank 0, and kilter_loop_resumed()
+ * sets it on all ranks. All ranks declare the same values in the same order. Call this before
+ * kilter_loop_resumed() and before the first kilter_loop_begin(). Without checkpoints the call only checks
+ * its arguments. The value must stay at its address until the loop is closed. Each value needs a different
+ * name. A name has up to 63 letters, digits, '_', '-' and '.', and begins with a letter.   Local.
  *
  * @return KILTER_OK; KILTER_ERR_RANGE (the name or the size cannot be used: 0 bytes, or more than 2^20);
  * KILTER_ERR_USAGE (the loop has begun, or was resumed); KILTER_ERR_MEMORY
@@ -279,17 +289,17 @@ KILTER_API kilter_status kilter_loop_keep(kilter_loop *loop, const char *name, v
  * values before this call; later declarations are refused.   Collective; once, before the first
  * kilter_loop_begin().
  *
- * If there is a checkpoint, all rows and kept values get what was saved. unpack() is called for the content
- * of this rank's rows. Then the program continues with the kilter_loop_begin() of sweep number *sweeps. If
- * there is no checkpoint, nothing changes and *sweeps is 0. Then the program sets its first values, and makes
- * the content of its first rows. Damaged checkpoints are skipped with a warning. The rows are those that
- * kilter_loop_mine() gives. Sweeps that followers made before the leader's kilter_loop_begin() are part of
- * the saved state, so the program continues after them.
+ * If there is a checkpoint, all rows and kept values get the saved data. Kilter calls unpack() for the
+ * content of this rank's rows. Then the program continues with the kilter_loop_begin() of sweep number
+ * `*sweeps`. If there is no checkpoint, nothing changes and `*sweeps` is 0. Then the program sets its first
+ * values, and makes the content of its first rows. Damaged checkpoints are skipped with a warning. After the
+ * call, kilter_loop_mine() gives the rows of this rank. The saved state includes the sweeps that followers
+ * made before the leader's kilter_loop_begin(), so the program continues after those sweeps.
  *
- * Afterwards checkpoints are written within kilter_loop_begin(), before its sweep. Rows are copied there, and
- * a thread of each rank writes the copy while the loop continues. Without memory for the copy, the call
- * writes the rows itself. If a checkpoint cannot be written, rank 0 prints a warning, the loop continues, and
- * the older checkpoints stay.
+ * After this call, kilter_loop_begin() writes checkpoints before it begins a sweep. It copies the rows, and a
+ * thread of each rank writes the copy while the loop continues. If there is no memory for the copy,
+ * kilter_loop_begin() writes the rows itself. If writing a checkpoint fails, rank 0 prints a warning, the
+ * loop continues, and the older checkpoints stay.
  * @param sweeps  sweeps done before the checkpoint; 0: there is no checkpoint
  * @return KILTER_OK; KILTER_ERR_INPUT (checkpoints exist, but none is valid, or the newest belongs to another
  * program; the error says in what the programs differ); KILTER_ERR_USAGE (the loop has begun or was resumed,
@@ -314,16 +324,17 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 /**
  * Get the next iterations for this rank.   Local; DOALL.
  *
- * Each iteration is given once, to one rank, in any order. With `deep` it is given to its owner, and possibly
- * to neighbours. The call also tells Kilter that the body has done the previous range. Rows move only within
- * calls of this library, so pointers into the rows of the range are valid until the next call.
+ * Each iteration goes to exactly one rank, once per sweep, in any order. With `deep`, an iteration goes to
+ * its owner, and possibly also to neighbours. The call also tells Kilter that the body has done the previous
+ * range. Rows move only within calls of this library, so pointers into the rows of the range are valid until
+ * the next call.
  * @return false: no iteration is left for this rank, or an error occurred, which kilter_loop_end() returns
  */
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
 
 /**
- * Get the next block: all own rows, and a range of elements in each. Do them row by row, in rising order. If
- * the loop runs backwards, do rows and elements in falling order.   Local; DOACROSS.
+ * Get the next block: all own rows, and a range of elements in each row. Compute row by row, in rising order.
+ * If the loop runs backwards, compute rows and elements in falling order.   Local; DOACROSS.
  *
  * @return false: the sweep is done for this rank, or an error occurred, which kilter_loop_end() returns
  */
@@ -334,7 +345,7 @@ KILTER_API bool kilter_loop_next_block(kilter_loop *loop, kilter_range *rows, ki
  * after kilter_loop_next() or kilter_loop_next_block() returned false.
  *
  * @return KILTER_OK; KILTER_ERR_USAGE (iterations of this rank are left, or no sweep is under way); or an
- * error that ended the sweep, one of those of kilter_loop_begin()
+ * error that ended the sweep, one of the errors of kilter_loop_begin()
  */
 KILTER_API kilter_status kilter_loop_end(kilter_loop *loop, kilter_error *error);
 
@@ -357,25 +368,25 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
                                          kilter_error *error);
 
 /**
- * Combine two values. `left` has the value of some rows, and receives the result. `right` has the value of
- * the rows that follow them. Each value has the size of a row of the array.
+ * Combine two values. `left` has the combined value of some rows, and receives the result. `right` has the
+ * combined value of the rows that follow. Each value has the size of a row of the array.
  */
 typedef void (*kilter_loop_combine)(void *left, const void *right, uint64_t bytes, void *user);
 
-/** Keep the smaller one of each pair of doubles. A NaN is left out. Pass this function to
- * kilter_loop_reduce(). */
+/** In each pair of doubles, keep the smaller one. If one of the two is NaN, keep the other. Pass this
+ * function to kilter_loop_reduce(). */
 KILTER_API void kilter_loop_least(void *left, const void *right, uint64_t bytes, void *user);
-/** Keep the larger one of each pair of doubles. A NaN is left out. Pass this function to
- * kilter_loop_reduce(). */
+/** In each pair of doubles, keep the larger one. If one of the two is NaN, keep the other. Pass this function
+ * to kilter_loop_reduce(). */
 KILTER_API void kilter_loop_most(void *left, const void *right, uint64_t bytes, void *user);
 
 /**
- * Combine all rows of an attached array into one value. A fixed binary tree gives the order. So the result
- * has the same bits for every number of ranks and all moves, even if `combine` rounds.   Collective; between
- * two sweeps.
+ * Combine all rows of an attached array into one value, in the order of a fixed binary tree over the rows. So
+ * the result has the same bits for every number of ranks and after all moves, even if `combine` rounds.
+ * Collective; between two sweeps.
  *
- * Ranks that have the rows call `combine`, and so does rank 0. `combine` must not call functions of this
- * loop. All ranks get the result; each rank gives memory for one row.
+ * The ranks call `combine` for their own rows, and rank 0 calls it for the ranks' values. `combine` must not
+ * call functions of this loop. All ranks get the result; each rank gives memory for one row.
  * @return as kilter_loop_sum(); also KILTER_ERR_USAGE: combine is NULL
  */
 KILTER_API kilter_status kilter_loop_reduce(kilter_loop *loop, const void *base, kilter_loop_combine combine,
@@ -404,8 +415,8 @@ KILTER_API kilter_status kilter_loop_scatter(kilter_loop *loop, void *base, int 
  * Get the rank that has a row. Between two sweeps all ranks get the same answer. Within a sweep the answer is
  * the rank that computes the row.   Local; not for `scattered` loops.
  *
- * @return the rank in the loop's communicator; −1: there is no such row, the loop is `scattered`, or a
- * function that the loop itself calls, such as pack(), asks
+ * @return the rank in the loop's communicator; −1: there is no such row, the loop is `scattered`, or the
+ * caller is a function that the loop itself calls, such as pack()
  */
 KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
 
@@ -414,8 +425,8 @@ KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
  * border between rows. The data is copied, and kilter_loop_deliver() delivers it.   Local; within a sweep or
  * between two; not for `scattered` loops.
  *
- * @param from  a row of this rank, by which messages are ordered at delivery; within a sweep, a row that the
- * body is working on
+ * @param from  a row of this rank: the sender; messages are delivered in the order of senders. Within a
+ * sweep, `from` must be a row that the body is working on
  * @return KILTER_OK; KILTER_ERR_USAGE (no such row, `from` is on another rank, data is NULL, the loop is
  * `scattered`); KILTER_ERR_MEMORY
  */
@@ -428,10 +439,10 @@ KILTER_API kilter_status kilter_loop_post(kilter_loop *loop, uint64_t from, uint
 typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user);
 
 /**
- * Deliver all posted messages. `take` gets the messages for rows of this rank, in rising order of `to`, then
- * of `from`, then of posting. This order does not depend on where the rows are, so results can have the same
- * bits for every number of ranks. Messages must be delivered before the next sweep begins, and before the
- * loop is closed.   Collective; between two sweeps.
+ * Deliver all posted messages. `take` gets the messages for rows of this rank, sorted by `to`, then by
+ * `from`, then in the order of posting. This order does not depend on where the rows are, so results can have
+ * the same bits for every number of ranks. Messages must be delivered before the next sweep begins, and
+ * before the loop is closed.   Collective; between two sweeps.
  *
  * If `take` calls this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, take is NULL, the loop is `scattered`, or ranks
@@ -441,20 +452,21 @@ typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, u
 KILTER_API kilter_status kilter_loop_deliver(kilter_loop *loop, kilter_loop_take take, void *user,
                                              kilter_error *error);
 
-/** Results of balancing so far. The texts belong to the loop and are valid until its next call. */
+/** Results of balancing so far. The texts belong to the loop and are valid until the next call for this
+ * loop. */
 typedef struct kilter_loop_summary {
     uint64_t executions; /**< number of sweeps that have ended */
     uint64_t rounds;     /**< number of times that the ranks' speeds were compared */
-    uint64_t moves;      /**< number of decisions to move rows that were carried out */
+    uint64_t moves;      /**< number of times that rows were moved */
     uint64_t moved;      /**< number of rows that all these moves moved to other ranks */
     uint64_t block;      /**< for DOACROSS: present number of elements in a block */
-    uint64_t depth;   /**< for how many sweeps one exchange of ghost rows is enough now; 1 unless the loop is
-                         `deep` */
+    uint64_t depth; /**< present number of sweeps for which one exchange of ghost rows is enough; 1 unless the
+                       loop is `deep` */
     double elapsed_s; /**< seconds that this rank has spent in sweeps and in kilter_loop_deliver() */
     double waited_s;  /**< seconds of elapsed_s in which this rank had nothing to do */
     double moving_s;  /**< seconds that this rank spent on moving rows */
-    /** forecast of the seconds that all moves save. The saving of a move is counted until the time at which
-     * its decision expected speeds to change */
+    /** forecast of the seconds that all moves save. Each decision to move rows expects the ranks' speeds to
+     * change at some time; its saving is counted until then */
     double gained_s;
     /** seconds saved since the first move, compared with equal shares at the measured speeds; negative:
      * seconds lost. The time for moving rows is not subtracted */
@@ -474,8 +486,8 @@ static inline void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_
 }
 
 /**
- * Free the loop and its arrays. The arrays of a follower are freed with the leader, which must be closed
- * last.   Collective. NULL does nothing.
+ * Free the loop and its arrays. The arrays of a follower are freed when the leader is closed. Close the
+ * leader last.   Collective. NULL does nothing.
  *
  * @return KILTER_OK; the error that ended the loop; KILTER_ERR_USAGE (a sweep is under way, posted messages
  * are left, or followers are open), which ends the loop without freeing it; on rank 0 KILTER_ERR_RECORD: the

@@ -1,6 +1,6 @@
 /**
  * @file
- * A policy of your own: it chooses how many tasks the next chunk has, for the worker that asks.
+ * A policy of your own: a function that chooses the number of tasks in the next chunk for a worker.
  *
  * @code{.c}
      static uint64_t halves(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
@@ -38,7 +38,7 @@ typedef struct kilter_policy_worker {
     uint64_t chunks;       /**< number of chunks dealt to the worker in this run */
     uint64_t queued_tasks; /**< number of tasks dealt to the worker and not yet reported as finished */
     double queued_units;   /**< units of work of the queued tasks */
-    double rate;           /**< units of work per second that the worker does now; 0: not known yet */
+    double rate;           /**< present speed of the worker in units of work per second; 0: not known yet */
     double
         unit_mean_s; /**< mean seconds per unit of the worker's tasks so far, in all runs; 0: not known yet */
     double unit_sd_s; /**< standard deviation of the seconds per unit, for this worker's tasks */
@@ -57,15 +57,16 @@ typedef struct kilter_policy_view {
     double elapsed_s;       /**< seconds since the run began */
     uint32_t workers;       /**< number of workers present now, at least 1 */
     uint32_t began_workers; /**< number of workers present when the run began, at least 1 */
-    double rate; /**< units of work per second of all present workers together, as far as their rates are
-                    known */
+    double rate; /**< sum of the rates of all present workers whose rates are known, in units of work per
+                    second */
     double unit_mean_s;  /**< mean seconds per unit of all workers' tasks so far; 0: not known yet */
     double unit_sd_s;    /**< standard deviation of the seconds per unit, for all workers' tasks */
     double message_s;    /**< fixed cost of a message, in seconds */
     double byte_s;       /**< seconds that each byte adds to the cost of a message */
-    double round_trip_s; /**< seconds of a small message to a worker and its answer; 0: not known yet */
+    double round_trip_s; /**< seconds for a small message to a worker and the worker's answer; 0: not known
+                            yet */
     double answer_s;     /**< seconds that the master needs for one request; 0: not known yet */
-    double task_bytes;   /**< mean bytes per task that are sent to the worker */
+    double task_bytes;   /**< mean bytes per task that the master sends to the worker */
     double result_bytes; /**< mean bytes per task that the worker sends back */
     const kilter_policy_worker *asks; /**< the worker that asks for a chunk */
     uint32_t places;                  /**< number of workers, including workers that have left; the limit for
@@ -89,20 +90,23 @@ static inline bool kilter_policy_worker_get(const kilter_policy_view *view, uint
     return kilter_policy_worker_get_sized(view, place, worker, sizeof(kilter_policy_worker));
 }
 
-/** The reason of a decision, filled by the choose function. Valid until the choose function returns. */
+/** The reason for a decision, which the choose function stores with kilter_policy_say(). Valid until the
+ * choose function returns. */
 typedef struct kilter_policy_reason kilter_policy_reason;
 
 /** Store the reason for the size of the chunk in the run record. The reason is one clause of up to 159 bytes;
- * `format` is that of printf(). The last call counts.   Local, from a choose function only. */
+ * `format` is that of printf(). If the function calls this several times, the last reason counts.   Local,
+ * from a choose function only. */
 KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) KILTER_PRINTF(2, 3);
 
 /**
  * Choose the number of tasks in the next chunk for the worker that asks.
  *
- * Called on the master, in a thread of the farm, one call at a time for each farm. The function must not call
- * the farm. The master answers no worker until the function returns. The answer should depend on the view
- * only, because Kilter may call the function without dealing the chunk. If a worker got 0 tasks, the function
- * is called again for that worker after the next message of any worker.
+ * Kilter calls this function on the master, in a thread of the farm, one call at a time for each farm. The
+ * function must not call functions of the farm. The master answers no worker until the function returns. The
+ * returned number should depend only on the view, because Kilter may call the function without dealing the
+ * chunk. If the function returned 0, Kilter calls it again for the same worker after the next message of any
+ * worker.
  *
  * - More tasks than are left: the worker gets all that are left.
  * - 0 tasks: the worker waits. If no present worker has a task, the worker gets 1 task, so that the run goes

@@ -1,7 +1,8 @@
 /**
  * @file
- * Forecasts for fork-join programs. Such a program works alone, forks tasks, waits for all of them, and
- * begins again. kilter_farm_program() measures what a forecast needs, in two or more runs on any workers.
+ * Forecasts for fork-join programs. In each iteration, such a program computes alone, then forks tasks and
+ * waits for all of them. After two or more runs on any workers, kilter_farm_program() returns the
+ * measurements that a forecast needs.
  */
 #ifndef KILTER_PREDICT_H
 #define KILTER_PREDICT_H
@@ -16,28 +17,28 @@
 extern "C" {
 #endif
 
-/** A program, described for the model. Times are in seconds, at least 0. */
+/** Description of a program, the input of a forecast. Times are in seconds, at least 0. */
 typedef struct kilter_program {
-    uint64_t tasks;    /**< number of tasks in a run; all have the same work */
-    double iterations; /**< number n of iterations. Each iteration does one run, and the start needs one run
-                          more */
-    double work_s;     /**< time of all tasks of a run on one worker of speed 1 */
-    double master_s;   /**< time that the program computes alone in an iteration, without master_task_s */
-    double master_task_s;  /**< time that the program computes alone for each task, in addition to master_s */
-    double round_trip_s;   /**< time of a message to a worker and its answer */
-    double update_s;       /**< time that the master needs for the results of one worker */
+    uint64_t tasks;       /**< number of tasks in a run; all have the same work */
+    double iterations;    /**< number n of iterations. Each iteration makes one run, and the program makes one
+                             more run at the start */
+    double work_s;        /**< sum of the times of all tasks of a run on a worker of speed 1 */
+    double master_s;      /**< time that the program computes alone in an iteration, without master_task_s */
+    double master_task_s; /**< time that the program computes alone for each task, in addition to master_s */
+    double round_trip_s;  /**< time of a small message to a worker and of the worker's answer */
+    double update_s;      /**< time that the master needs for the results of one worker */
     double task_message_s; /**< time that a task's input and result take on the network */
 } kilter_program;
 
 /** A forecast. Times are in seconds. */
 typedef struct kilter_prediction {
-    double total_s;    /**< n·t_M + (n + 1)·(workers_s + messages_s) */
-    double master_s;   /**< t_M: time that the program computes alone in one iteration */
-    double workers_s;  /**< max t_W: time until the last worker has computed its share of one run */
+    double total_s;   /**< n·master_s + (n + 1)·(workers_s + messages_s) */
+    double master_s;  /**< time that the program computes alone in one iteration (t_M in the documentation) */
+    double workers_s; /**< time until the last worker has computed its share of one run (max t_W) */
     double messages_s; /**< time of one run for the round trip and for receiving results */
-    double bound_s;    /**< total time if work were divisible and messages took no time; no distribution is
-                          faster */
-    uint32_t workers;  /**< number of workers that get a share; the other workers are too slow to help */
+    double bound_s; /**< lower bound of total_s: the time if work were divisible at will and messages took no
+                       time */
+    uint32_t workers; /**< number of workers that get a share; the other workers are too slow to help */
 } kilter_prediction;
 
 /** Do the same as kilter_predict(), for structs with these sizes in bytes. `speeds` holds one double for each
@@ -47,13 +48,13 @@ KILTER_API kilter_status kilter_predict_sized(const kilter_program *program, siz
                                               size_t prediction_bytes, kilter_error *error);
 
 /**
- * Predict the time of a program on workers of these speeds. As in the policy "ect", each task goes to the
- * worker that would finish it first.   Local, pure.
+ * Predict the time of a program on workers of the given speeds. The forecast gives each task to the worker
+ * that would finish the task first, as the policy "ect" does.   Local, pure.
  *
- * The model is that of Buaklee, Tracy, Vernon, Wright 2002, with messages added;
- * docs/explanation/fork-join.md.
+ * The model comes from Buaklee, Tracy, Vernon, Wright 2002, and is extended by the cost of messages.
+ * docs/explanation/fork-join.md describes it.
  *
- * @param speeds      speeds[0 … workers−1], above 0; speed 1 is the speed of the worker in work_s
+ * @param speeds      speeds[0 … workers−1], above 0; work_s is for a worker of speed 1
  * @param prediction  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE: no task, no worker, or an impossible number; KILTER_ERR_MEMORY
  */

@@ -1,12 +1,12 @@
 /**
  * @file
- * Random numbers of tasks. The numbers of a task follow from a seed and the task's index alone. So a program
- * with random tasks gets the same result for any number of workers. The order of tasks and losses of workers
- * do not matter either.
+ * Random numbers of tasks. A task's numbers depend only on a seed and the task's index. So a program with
+ * random tasks gets the same result for any number of workers and any order of tasks, also when workers are
+ * lost.
  *
  * The generator is Philox 4×64 with 10 rounds (J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random
- * numbers: as easy as 1, 2, 3. SC 2011). The key is (seed, 0). Block b of a task, four numbers, is the value
- * for counter (b, task, 0, 0). A task has 2^66 numbers.
+ * numbers: as easy as 1, 2, 3. SC 2011). The key is (seed, 0). A block has four numbers. Block b of a task is
+ * the generator's output for counter (b, task, 0, 0). A task has 2^66 numbers.
  */
 #ifndef KILTER_RANDOM_H
 #define KILTER_RANDOM_H

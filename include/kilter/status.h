@@ -2,8 +2,8 @@
  * @file
  * The status that Kilter calls return, and errors with a text.
  *
- * One list defines the enum and its texts. Errors are grouped by the most that they lose: nothing, a task, a
- * peer, or the run.
+ * One list defines the enum and its texts. Errors are grouped by what can be lost through them: nothing, a
+ * task, a peer, or the run.
  */
 #ifndef KILTER_STATUS_H
 #define KILTER_STATUS_H
@@ -52,24 +52,24 @@ typedef enum kilter_status {
 enum { KILTER_ERROR_TEXT_BYTES = 512 };
 
 /**
- * An error in one sentence, which says what failed, on what, and how to mend the cause.
- * The caller owns the struct. Calls accept NULL, and write the struct only on failure.
+ * An error, described in one sentence: what failed, on which object, and how to mend the cause. The caller
+ * owns the struct. Calls accept NULL, and write the struct only on failure.
  */
 typedef struct kilter_error {
     kilter_status status;               /**< status that the failed call returned */
-    char text[KILTER_ERROR_TEXT_BYTES]; /**< text of one line without a newline at the end; a longer text is
-                                           cut */
+    char text[KILTER_ERROR_TEXT_BYTES]; /**< one line of text without a newline at the end; Kilter cuts a
+                                           longer text */
 } kilter_error;
 
 /** Return the general meaning of `status`. Local, never fails; the text is static. */
 KILTER_API const char *kilter_status_text(kilter_status status);
 
 /**
- * Print `error` to stderr as "PROGRAM: text", unless it is KILTER_OK or KILTER_ENDED. Return the exit code
- * for main(): 0 for KILTER_OK and KILTER_ENDED; 2 for errors that the user can mend (USAGE, INPUT, RANGE);
- * 128 + N if signal N cancelled a farm; 1 otherwise.   Local.
+ * Print `error` to stderr as "PROGRAM: text", unless its status is KILTER_OK or KILTER_ENDED. Return the exit
+ * code for main(): 0 for KILTER_OK and KILTER_ENDED; 2 for errors that the user can mend (USAGE, INPUT,
+ * RANGE); 128 + N if signal N cancelled a farm; 1 for other errors.   Local.
  *
- * @param program  name in front of the text; NULL leaves it out
+ * @param program  name that is printed before the text; NULL: no name
  */
 KILTER_API int kilter_exit(const char *program, const kilter_error *error);
 

@@ -18,22 +18,22 @@ extern "C" {
  * not finite. */
 enum { KILTER_SUM_WORDS = 72 };
 
-/** A sum of doubles. With all bytes zero, it is the sum of no numbers, 0. The struct never grows. It has no
- * pointers: a task can return the bytes of a sum as its result, if all workers have the same kind of
- * processor. */
+/** A sum of doubles. A sum with all bytes zero has the value 0: no number was added yet. The struct never
+ * grows. It has no pointers: a task can return the bytes of a sum as its result, if all workers have the same
+ * kind of processor. */
 typedef struct kilter_sum {
-    int64_t word[KILTER_SUM_WORDS]; /**< digits and counts, which only these functions read */
-    uint64_t untidied;              /**< how many numbers were added since digits were last carried over */
+    int64_t word[KILTER_SUM_WORDS]; /**< digits and counts; only the functions of this header read them */
+    uint64_t untidied; /**< how many numbers were added since the functions last carried digits over */
 } kilter_sum;
 
-/** Add a number. It takes some nanoseconds. */
+/** Add a number to the sum. The call takes some nanoseconds. */
 KILTER_API void kilter_sum_add(kilter_sum *sum, double x);
 
 /** Add all numbers of another sum, which may come from another process. */
 KILTER_API void kilter_sum_join(kilter_sum *into, const kilter_sum *from);
 
-/** Return the sum, rounded to the nearest double, ties to even. Beyond the largest double it is infinite. The
- * sum is NaN if a number was NaN, or if there were infinities of both signs. */
+/** Return the sum, rounded to the nearest double, ties to even. A sum beyond the largest double is infinite.
+ * The sum is NaN if a number was NaN, or if there were infinities of both signs. */
 KILTER_API double kilter_sum_value(const kilter_sum *sum);
 
 #ifdef __cplusplus

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 /* Greatest number of bytes of inputs and weights in one message, approximately. A larger plan is sent as
- * several chunks. Larger messages would fill the caches of the worker where they wait. They would also need
- * memory that was not used before, and new pages of memory cost ten times as much as a copy. */
+ * several chunks. Larger messages would wait at the worker and fill its caches. They would also need memory
+ * that was not used before, and new pages of memory cost ten times as much as a copy. */
 static const size_t CHUNK_BYTES = (size_t)4 << 20;
 
 kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
@@ -373,7 +373,8 @@ void kl_balance_abandon(kl_balance *b, kl_chunk *chunk) {
     uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
     kl_balance_cut(b, chunk, next);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
-    kl_balance_end_chunk(b, chunk, false); /* other workers did the remaining tasks of the chunk */
+    /* write the chunk's row without its remaining tasks, which other workers did */
+    kl_balance_end_chunk(b, chunk, false);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
     kl_view_abandoned(&b->views[chunk->worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
@@ -404,7 +405,8 @@ void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
                                       .run = b->snapshot.run,
                                       .chunk = chunk->id,
                                       .lo = chunk->lo,
-                                      /* leave out tasks that are in another chunk's row */
+                                      /* leave out tasks that other chunks have done, because they are in the
+                                       * rows of those chunks */
                                       .hi = chunk->lo + chunk->counted,
                                       .worker = view->number,
                                       .units = chunk->units,

@@ -51,11 +51,11 @@ kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl
 /* Check weights of the tasks from `lo` on. KILTER_ERR_RANGE names the first weight outside 1e-50 … 1e50. */
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error);
 double kl_bag_units(const kl_bag *bag, kl_span span);
-/* Tell the bag the number of the run's series, before any task is taken; 0: the run is in no series. Error:
- * KILTER_ERR_MEMORY. */
+/* Sort the bag's tasks by the worker that did them in the last run of this series. Call this before any task
+ * is taken. series: number of the run's series; 0: the run is in no series. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snapshot);
-/* Offer `count` tasks to `worker`. If tasks have weights, offer as many tasks as have the part count / left
- * of the remaining work. An offer has at least 1 task, and its tasks are consecutive. */
+/* Offer `count` tasks to `worker`. If tasks have weights, offer tasks that together have the part count /
+ * left of the remaining work. An offer has at least 1 task, and its tasks are consecutive. */
 kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
                       uint32_t worker, uint64_t count);
 /* Take the tasks of an offer out of the bag. The caller may have shortened the offer at its end. */
@@ -121,7 +121,7 @@ typedef struct kl_chunk {
      * doing */
     double units;
     uint64_t bytes_out, bytes_in, failed;
-    uint64_t counted; /* number of reported tasks that no other chunk had done */
+    uint64_t counted; /* number of reported tasks that were not done before as tasks of another chunk */
 } kl_chunk;
 
 /* The workers' places in the array of views; see places.c. */
@@ -250,7 +250,8 @@ double kl_balance_rate(const kl_balance *balance, uint32_t worker);
 void kl_balance_answer_cost(kl_balance *balance, double busy_s);
 /* Begin a new window for the master's times per chunk if the present window has enough of them. */
 void kl_traffic_next_window(kl_traffic *traffic);
-/* Return the CPU seconds that the master spends on a chunk, from the present window and the one before. */
+/* Return the CPU seconds that the master spends on a chunk, from the present window of time and the previous
+ * one. */
 kl_stat kl_traffic_answer(const kl_traffic *traffic);
 /* Store that the master spent busy_s on a chunk of one task, after it had waited waited_s for the
  * request. */

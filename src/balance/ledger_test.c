@@ -17,7 +17,7 @@ static kl_span any_span(uint64_t *seed, uint64_t tasks) {
     return (kl_span){lo, lo + 1 + kl_mix64((*seed)++) % most};
 }
 
-/* Mark spans as done in any order. The ledger must agree with a plain list, for any span. */
+/* Mark spans as done in any order. For any span, the ledger and a plain list must give the same answers. */
 static void spans_alike_are_as_long_as_can_be(void **state) {
     (void)state;
     for (uint64_t round = 0; round < 300; round++) {

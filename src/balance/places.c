@@ -19,7 +19,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        /* add the work of the first worker that has left to that of the second one */
+        /* add the work of the worker that left first to the work of the worker that left second */
         kl_worker_view *into = &b->views[p->gone[1]];
         const kl_worker_view *from = &b->views[p->gone[0]];
         into->units += from->units;

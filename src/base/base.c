@@ -250,7 +250,8 @@ uint64_t kl_mix64(uint64_t x) {
 }
 
 /* Mix one word into one lane. Two different lanes stay different if the same word is mixed into both. Two
- * different words mixed into equal lanes give different lanes. So no single difference in the data is lost.
+ * different words mixed into equal lanes give different lanes. So a difference in a single word of the data
+ * always changes the result.
  */
 static uint64_t stir(uint64_t lane, uint64_t word) {
     /* an odd multiplier maps different inputs to different results */

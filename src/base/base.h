@@ -17,7 +17,7 @@ kilter_status kl_fail(kilter_error *error, kilter_status status, const char *for
 #define kl_fail(error, status, ...) ((kl_fail)(error, status, __VA_ARGS__), (status))
 #endif
 
-static inline unsigned long long kl_ull(uint64_t n) { /* for %llu */
+static inline unsigned long long kl_ull(uint64_t n) { /* convert a number for the format %llu */
     return n;
 }
 
@@ -167,8 +167,8 @@ typedef struct kl_linear {
     double fixed_s, per_unit_s;
 } kl_linear;
 
-/* Return the random number that the generator splitmix64 has for the counter x. It does not depend on earlier
- * draws, which tests and samplers need. */
+/* Return the random number that the generator splitmix64 has for the counter x. The number depends only on x,
+ * not on numbers that were drawn before. */
 uint64_t kl_mix64(uint64_t x);
 
 /* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones. A

@@ -5,7 +5,7 @@
 
 #include <Random123/philox.h>
 
-enum { BLOCK = 4 }; /* numbers */
+enum { BLOCK = 4 }; /* numbers that the generator computes at once */
 
 static const double TWO_PI = 6.28318530717958647692;
 

@@ -1,11 +1,11 @@
 /* Public header of the folder ckpt: checkpoints of loops on disk, and the folder of a kept program
  * (keep_folder.h).
  *
- * A checkpoint is an HDF5 file of several datasets, the parts of a plan. Rank 0 plans the file with HDF5,
- * which gives each part a position in the file. Then every rank writes its own rows to these positions. The
- * code that calls HDF5 is in a separate library, which is loaded when a loop wants checkpoints. The file gets
- * its final name when the rows of all ranks are on the disk, so a file with this name is complete. Numbers at
- * the end of names distinguish generations.
+ * A checkpoint is an HDF5 file with several datasets, which are called parts. Rank 0 plans the file with
+ * HDF5, which gives each part a position in the file. Then every rank writes its own rows to these positions.
+ * The code that calls HDF5 is in a separate library, which is loaded when a loop wants checkpoints. The file
+ * gets its final name when the rows of all ranks are on the disk, so a file with this name is complete. Each
+ * new checkpoint of a program is a generation, whose number is in the file's name.
  *
  *     plan.c          what a checkpoint holds, and whether it fits a program
  *     folder.c        names, generations, the final name
@@ -197,7 +197,8 @@ void kl_ckpt_close(kl_ckpt_file *file);
 kilter_status kl_ckpt_read_rows(const kl_ckpt_file *file, size_t array, kl_span rows, uint8_t *to,
                                 kilter_error *error);
 kilter_status kl_ckpt_read_values(const kl_ckpt_file *file, const kl_ckpt_kept *values, kilter_error *error);
-/* Read the content of the rows that are listed in `content`. The caller frees the parcel. */
+/* Read the content of the rows that the parcel `content` lists, and pack it into the parcel. The caller frees
+ * the parcel. */
 kilter_status kl_ckpt_read_content(const kl_ckpt_file *file, kl_parcel *content, kilter_error *error);
 /* Return the checksum of a row. `part` is the number of the row's array, or one of these two constants. */
 enum { KL_CKPT_OF_CONTENT = 1 << 20, KL_CKPT_OF_VALUES };

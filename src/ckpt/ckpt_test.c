@@ -531,7 +531,7 @@ static void a_folder_that_is_not_shared(void **state) {
 #endif
 #ifndef SANITIZED
 /* A function of HDF5 in the program itself, as if the program had an HDF5 of another version. If
- * libkilter-ckpt called it, the tests of whole files would fail. */
+ * libkilter-ckpt called this function, the tests of whole files would fail. */
 KILTER_API int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t access);
 int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t access) {
     (void)path, (void)flags, (void)creation, (void)access;

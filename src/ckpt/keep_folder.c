@@ -15,8 +15,8 @@
 static const char PROGRESS[] = "progress", REQUEST[] = "request";
 static const double NANOSECONDS = 1e9;
 
-/* Members of the progress that have a single value, sorted by type. The same lists are used to write and to
- * read these members. */
+/* Members of the file `progress` that have a single value, sorted by type. Both the writer and the reader of
+ * the file use these lists. */
 #define COUNTS(X) X(attempt) X(sweeps) X(expected) X(saved_sweeps) X(saves) X(answered)
 #define TIMES(X)  X(elapsed_s) X(sweep_s) X(longest_s) X(save_s) X(write_s) X(load_s)
 #define TEXTS(X)  X(host) X(error)
@@ -79,7 +79,7 @@ static void copy_text(char *to, size_t room, const kl_json_value *v) {
     kl_copy_label(to, room, (const uint8_t *)v->text, strlen(v->text));
 }
 
-typedef struct reading { /* the state of reading a progress */
+typedef struct reading { /* what was read so far of a file `progress` */
     kl_keep_progress *p;
     uint64_t version, pid, ranks;
     uint64_t hosts, rates; /* number of values read so far of the lists `hosts` and `rates` */

@@ -35,7 +35,7 @@ static int remove_folder(void **state) {
     return removed;
 }
 
-/* Make a progress whose values follow from a seed. */
+/* Make a report of progress, whose values are computed from a seed. */
 static kl_keep_progress some_progress(uint64_t seed) {
     uint32_t ranks = 1 + (uint32_t)(seed % 9);
     kl_keep_progress p = {.pid = (int64_t)(seed % 100000),

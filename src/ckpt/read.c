@@ -119,7 +119,7 @@ static kilter_status no_memory(const kl_ckpt_file *f, kilter_error *error) {
                    f->path);
 }
 
-/* Read the index of the rows in the parcel, and set the sizes of their content. */
+/* Read the index entries of the rows in the parcel, and set the size of each row's content. */
 static kilter_status read_index(const kl_ckpt_file *f, kl_parcel *p, uint64_t (*index)[KL_CKPT_INDEX_WORDS],
                                 kilter_error *error) {
     const kl_ckpt_part *part = kl_ckpt_content_index(f->plan), *data = kl_ckpt_content(f->plan);

@@ -21,7 +21,7 @@ enum {
     MOST_SEGMENTS = 1 << 20,
 };
 
-/* The seal: the last bytes of a file. The list of segments is before it. */
+/* The seal: the last bytes of a file. The list of segments is before the seal. */
 typedef struct seal {
     uint64_t segments, checksum, size, magic; /* size: bytes of the file that HDF5 has written */
 } seal;

@@ -104,7 +104,8 @@ static bool write_rows(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_share 
 
 /* --- content --- */
 
-/* Fill in the index for adjacent rows, from item `first` on. Return the number of these rows. */
+/* Fill in the index entries of adjacent rows. `first` is the item of the parcel with the first of these rows.
+ * Return their number. */
 static uint64_t fill_index(const kl_ckpt_share *share, uint64_t first, uint64_t *at,
                            uint64_t index[BATCH][KL_CKPT_INDEX_WORDS]) {
     const kl_parcel *p = share->content;

@@ -78,7 +78,8 @@ static void read_freeze(kl_scan *s, kl_profile *profile) {
     add_step(profile, to_s, 1);
 }
 
-/* Read steps(AT:FACTOR,…[,every PERIOD]): from each time AT on, the host has its speed times FACTOR. */
+/* Read steps(AT:FACTOR,…[,every PERIOD]): from each time AT on, the host's speed is multiplied by the FACTOR
+ * after it. */
 static void read_steps(kl_scan *s, kl_profile *profile) {
     double last_s = -1;
     do {

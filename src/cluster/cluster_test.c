@@ -303,10 +303,10 @@ static void a_record_says_how_long_its_tasks_took(void **state) {
         .program = "p", .version = "1", .transport = "zmq", .policy = "gss", .host = "h", .control = ""};
     assert_int_equal(kl_trace_open(path, &row, &t, NULL), KILTER_OK);
     kl_trace_iteration(t, &(kl_trace_iteration_row){.tasks = 60, .units = 60, .policy = "gss"});
-    push_chunk(t, 0, 0, 20, 0, 2, false); /* 0.1 s a task */
+    push_chunk(t, 0, 0, 20, 0, 2, false); /* each of these tasks took 0.1 s */
     /* each of these tasks took 0.2 s; another worker executed the other tasks */
     push_chunk(t, 2, 40, 50, 1, 2, true);
-    push_chunk(t, 1, 20, 40, 1, 4, false); /* 0.2 s */
+    push_chunk(t, 1, 20, 40, 1, 4, false); /* each of these tasks took 0.2 s */
     push_chunk(t, 3, 50, 60, 0, 1, false);
     kl_trace_iteration_ended(t, &(kl_trace_iteration_end){.ended_s = 9, .decision = "", .status = "done"});
     assert_int_equal(kl_trace_close(t, 9, NULL), KILTER_OK);

@@ -41,18 +41,18 @@ enum {
     X(at_s)               /* seconds since the farm was opened */                                            \
     X(elapsed_s)          /* seconds since the current run began, or length of the last run */               \
     X(message_fixed_s)    /* seconds that it takes to start a message [m_o] */                               \
-    X(message_per_byte_s) /* [λ] */                                                                         \
+    X(message_per_byte_s) /* seconds for each byte of a message [λ] */                                      \
     X(answer_s)           /* seconds that the master needs to answer a request for work */                   \
     X(bytes)              /* bytes of a run's messages, in both directions [V] */                            \
     X(to_workers)         /* fraction of `bytes` that goes to workers [α] */                                \
     X(work_s)             /* seconds that all tasks of a run take on one worker of mean speed [T_c] */       \
-    X(task_mean_s)        /* [μ] */                                                                         \
-    X(task_sd_s)          /* [σ] */                                                                         \
+    X(task_mean_s)        /* mean seconds of a task [μ] */                                                  \
+    X(task_sd_s)          /* standard deviation of the seconds of a task [σ] */                             \
     X(master_s)           /* seconds that the master's own work in a run takes [l_m] */                      \
     X(measured_s)         /* measured seconds of the last run that ended */                                  \
     X(time_s)             /* modelled seconds of a run on the present number of active workers [T_t(n)] */   \
     X(best_time_s)        /* modelled seconds of a run on `best_workers` workers */                          \
-    X(efficiency)         /* modelled [E(n)] */                                                              \
+    X(efficiency)         /* modelled efficiency of the active workers [E(n)] */                             \
     X(index)              /* performance index of the active workers; less is better [P_i(n)] */             \
     X(best_index)                                                                                            \
     X(left_s)     /* forecast: seconds until the connected workers have finished the run */                  \
@@ -90,8 +90,7 @@ typedef struct kl_control_host { /* a host that has workers, or where workers we
     uint32_t workers,
         idle; /* workers: number of connected workers on the host; idle: how many of these have no task */
     uint32_t working; /* number of connected workers on the host that got tasks in this run */
-    uint32_t
-        lost; /* number of workers lost on the host since the last time that one of its workers got tasks */
+    uint32_t lost;    /* number of workers lost on the host since a worker of the host last got tasks */
 } kl_control_host;
 
 /* The state of a farm. Texts are cut to the size of their member, and end with a NUL. */
@@ -179,7 +178,8 @@ kilter_status kl_tuner_set(kl_tuner *tuner, const kl_control_setting *setting,
                            char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
 kilter_status kl_tuner_drain(kl_tuner *tuner, const kl_control_drain *drain,
                              char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
-/* Record a decision about the number of jobs. Its kind is KL_DECIDES_GIVE_UP or a kind after it in the enum.
+/* Record a decision about the number of jobs. The kind of the decision is KL_DECIDES_GIVE_UP or a later kind
+ * of the enum.
  */
 kilter_status kl_tuner_note(kl_tuner *tuner, const kl_decision *decision, kilter_error *error);
 /* Return whether the farm ended normally; false: it crashed. Call this after KILTER_ERR_PEER. */

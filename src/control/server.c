@@ -182,7 +182,7 @@ static void *server_main(void *arg) {
     }
 }
 
-/* --- life --- */
+/* --- opening and closing the server --- */
 
 static kilter_status no_socket(const char *doing, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket: %s", doing, strerror(errno));

@@ -51,8 +51,8 @@ void kl_again_free(kl_again *a) {
 
 /* --- restore the state in which the decision was made --- */
 
-/* Make room for the workers' views. The row has `listed` views. The view of a new worker may be missing in
- * the row if all its values are zero. */
+/* Make room for the workers' views (the values known about each worker). The row has `listed` views. The view
+ * of a new worker may be missing in the row if all its values are zero. */
 static bool take_places(kl_again *a, uint32_t before, uint64_t listed) {
     uint32_t slots = a->snapshot.slots;
     if (slots < before || slots > before + listed + 1)
@@ -237,7 +237,8 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    /* forecast_s is 0 if tasks were added after the run began, since no forecast was recorded then */
+    /* set no forecast if tasks were added after the run began, because the record then has no forecast,
+     * either */
     if (r->row->decision.forecast_s > 0)
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
@@ -264,8 +265,8 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     return known ? LACKS : "Kilter cannot make decisions of this kind again";
 }
 
-/* Return whether decisions can be made again from this row on: the row must begin a run, or no earlier row
- * may be missing. Rows may be missing if the disk was too slow for the record. */
+/* Return whether decisions can be made again from this row on. Either the row must begin a run, or no earlier
+ * row of the run may be missing. Rows may be missing if the disk was too slow for the record. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;

@@ -12,7 +12,7 @@ static uint64_t chunks_prepared(const kl_course *course) {
     return chunks;
 }
 
-/* Return the number of tasks that are in no batch yet; the paper calls it R_j. */
+/* Return the number of tasks that are in no batch yet. The paper on DAF calls this number R_j. */
 static uint64_t tasks_free(const kl_look *look, const kl_course *course) {
     double held = 0;
     for (uint32_t i = 0; i < course->batches; i++)
@@ -95,8 +95,8 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
     while (course->opened < 2 || 2 * chunks_prepared(course) < look->workers) {
         uint32_t before = course->batches;
-        /* Plan one batch of DAF, by DAF's equation (1) for the first batch, when all workers are idle, and by
-         * its equation (2) afterwards. */
+        /* Plan one batch of DAF. Use DAF's equation (1) for the first batch, when all workers are idle, and
+         * its equation (2) for later batches. */
         uint64_t free_tasks = tasks_free(look, course), n = look->workers;
         double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
         cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));

@@ -1,5 +1,6 @@
-/* A board has functions that say which tasks a worker holds and which workers wait. A recall or a copy is
- * chosen by their answers. Record the answers, and give the same answers when the decision is made again. */
+/* A board (kl_board) has functions that say which tasks a worker holds and which workers wait. Their answers
+ * decide whether tasks are recalled or copied. Record the answers, and give the same answers when the
+ * decision is made again. */
 #include "decide/grounds.h"
 
 typedef enum question { HELD = 1, WAITS, WAITING } question;
@@ -56,7 +57,7 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *s, const kl_board
         kl_grounds_rescues(grounds, s, board->coming_units);
 }
 
-/* --- again --- */
+/* --- give the recorded answers when a decision is made again --- */
 
 typedef struct memory {
     kl_reader answers;

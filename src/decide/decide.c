@@ -121,9 +121,9 @@ static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uin
     };
 }
 
-/* Forecast when the worker will have done the chunk, and the time that the chunk saves over an equal part of
- * the remaining work. With an equal part, a slow worker would end late, and a fast worker would leave too
- * much work to others. */
+/* Forecast when the worker will have done the chunk. Also forecast how much time the chunk saves, compared
+ * with an equal part of the remaining work. With an equal part, a slow worker would end late, and a fast
+ * worker would leave too much work to others. */
 static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_forecast *f = &look->forecast;

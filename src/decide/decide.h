@@ -1,6 +1,6 @@
-/* Public header of the folder decide: choose the next chunk for a worker, and give the reason. All
- * functions are pure. Planning and committing are separate calls. kl_dealer_plan() changes nothing. The
- * caller calls kl_dealer_commit() once for each plan that it carries out. */
+/* Public header of the folder decide: choose the next chunk for a worker, and give the reason. All functions
+ * are pure. Planning and committing are separate calls. kl_dealer_plan() plans a chunk and changes nothing.
+ * The caller calls kl_dealer_commit() once for each plan that it carries out. */
 #ifndef KL_DECIDE_H
 #define KL_DECIDE_H
 
@@ -91,8 +91,8 @@ typedef struct kl_plan {
 } kl_plan;
 
 typedef struct kl_policy_settings {
-    /* the policy's factor for FSC and DPF, in (0, 1]; 0: 0.25 in the first two runs, afterwards the
-     * factor with the shortest forecast */
+    /* factor of the policies FSC and DPF, in (0, 1]; 0: the policy uses 0.25 in the first two runs, and
+     * chooses the factor with the shortest forecast in later runs. */
     double factor;
 } kl_policy_settings;
 
@@ -127,8 +127,9 @@ double kl_dealer_factor(const kl_dealer *dealer);
 /* Set the factor from the next batch on; 0: the policy chooses it. A policy without a factor ignores this. */
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
-/* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. Before each call of a dealer's
- * function, tell snapshot.crew all changes of the workers' views, and advance it to snapshot.now_s. */
+/* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. snapshot.crew keeps sums over all
+ * workers. Before each call of a dealer's function, update it with the views of all changed workers, and
+ * advance it to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* Handle that `tasks` tasks were added to the run. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
@@ -136,16 +137,16 @@ kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, ui
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* Handle that workers have joined or left. */
 void kl_dealer_changed(kl_dealer *dealer);
-/* Plan how many tasks to deal to `worker`, which asks for work. Each task is dealt sooner or later, in any
- * order of requests: while no worker holds tasks, at least one present worker gets some. */
+/* Plan how many tasks to deal to `worker`, which asks for work. While no worker holds tasks, at least one
+ * present worker gets some if it asks. All tasks are thus dealt in the end, in whatever order workers ask. */
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* Handle that the plan was carried out. `snapshot` is the one for which kl_dealer_plan() made the plan. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
 
 /* --- storing the inputs of decisions for the record --- */
 
-/* The stored inputs of a dealer's decisions, from which kl_again makes the decisions again. Its functions do
- * nothing if `grounds` is NULL. */
+/* The stored inputs of a dealer's decisions. kl_again makes the decisions again from these inputs. The
+ * functions of kl_grounds do nothing if `grounds` is NULL. */
 typedef struct kl_grounds kl_grounds;
 
 kl_grounds *kl_grounds_new(void); /* Make an empty store of inputs. Return NULL if memory ran out. */
@@ -156,7 +157,8 @@ void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
  * the plan. */
 void kl_grounds_answers(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_plan *plan);
 /* Return the bytes stored since the last call, for the row of the next decision. They are valid until the
- * next input is stored. Empty: storing failed. Decisions can be made again only from the next run on. */
+ * next input is stored. If they are empty, storing failed, and decisions can be made again only from the next
+ * run on. */
 kilter_bytes kl_grounds_take(kl_grounds *grounds);
 /* Make the dealer store its inputs in `grounds`, from the next run on. */
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
@@ -236,8 +238,8 @@ typedef struct kl_homes {
     uint32_t *last;
     /* tasks of the present run that are not dealt yet, sorted by the worker that did them last */
     kl_span *spans;
-    /* home[i]: the home of the worker at place i of the views; home[places]: tasks whose last worker has
-     * left, and tasks that had no worker */
+    /* home[i]: tasks that the worker at place i of the views did last; home[places]: tasks whose last worker
+     * has left, and tasks that no worker has done */
     kl_home *home;
     uint32_t places;
 } kl_homes;
@@ -310,8 +312,8 @@ double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double to
 /* Measurements of the iteration that ended, and the workers available for the next one. */
 typedef struct kl_iteration {
     uint64_t run, tasks, chunks;
-    /* the model of the farm; model.work_s [T_c]: seconds of all work on one worker, which has the mean speed
-     * of the workers that took part */
+    /* the model of the farm. model.work_s [T_c]: seconds that one worker would need for all work, at the mean
+     * speed of the workers that took part */
     kl_farm_model model;
     /* mean [μ] and standard deviation [σ] of the seconds that a task takes on a worker of mean speed */
     double task_mean_s, task_sd_s;
@@ -326,13 +328,13 @@ typedef struct kl_iteration {
     kl_speeds speeds;
     uint32_t most;
     kl_load load; /* measured load of the run on shared resources; all zero: not known */
-    /* state of the choice, with costs that were measured with other numbers of workers; NULL: nothing is
-     * known */
+    /* state of the choice of the number of workers, which has the costs that were measured with other
+     * numbers; NULL: nothing is known */
     const struct kl_team *team;
 } kl_iteration;
 
-/* number of iterations that must agree before the number of workers is changed, and number of iterations
- * after which a change is judged */
+/* The number of workers changes only if this number of iterations has found the same direction of change
+ * (fewer, more, or faster workers). The change is judged after the same number of iterations. */
 enum { KL_TEAM_PERSISTS = 3 };
 
 typedef enum kl_team_way {
@@ -347,7 +349,7 @@ typedef enum kl_team_verdict {
     KL_TEAM_NOTHING, /* keep the number: no other number of workers would be better */
     KL_TEAM_REFUSED, /* another number seems better, but is not chosen now; the reason says why */
     KL_TEAM_CHANGED,
-    KL_TEAM_BACK, /* go back to the former number: the last change did not pay */
+    KL_TEAM_BACK, /* go back to the number before the last change, because the change did not pay */
 } kl_team_verdict;
 
 /* The cost of an iteration that takes T seconds with n workers, as two numbers. Smaller is better; by_task:
@@ -369,7 +371,7 @@ enum { KL_TEAM_POINTS = 6 };
 /* The state of the choice of the number of workers. All zero: there was no iteration yet. */
 typedef struct kl_team {
     uint32_t workers; /* number of workers in the last iteration */
-    /* the direction of the change on which the last `seen` iterations agreed; an iteration that finds no
+    /* way: direction of the change that the last `seen` iterations found better; an iteration that finds no
      * better number lowers `seen` by 1 */
     kl_team_way way;
     uint32_t seen, nearest;
@@ -393,7 +395,7 @@ typedef struct kl_team_plan {
      * cost time */
     kl_decision decision;
     kl_team_verdict verdict;
-    /* number of workers whose forecast time was compared with that of the present number */
+    /* number of workers whose forecast time was compared with the time of the present number */
     uint32_t considered;
     kl_team_way way;
     uint32_t seen;
@@ -401,26 +403,28 @@ typedef struct kl_team_plan {
     double forecast_s; /* forecast seconds of the next iteration with the chosen number of workers */
 } kl_team_plan;
 
-/* Return the largest number of workers, 1 … most, whose load can be balanced. The load can be balanced under
- * two conditions. Each worker gets at least two tasks, and waiting for the last chunks takes at most a fifth
- * of the time. */
+/* Return the largest number of workers, from 1 to iteration->most, whose load can be balanced. This means
+ * that each worker gets at least two tasks, and that waiting for the last chunks takes at most a fifth of the
+ * time. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* Choose the number of workers with the smallest index n·T², among the numbers that the master can serve and
  * that can be balanced. The present number stays if the best is not 5 % better. A change needs
- * KL_TEAM_PERSISTS iterations that agree. If the model explains little of the time, only fewer workers are
- * tried. If the load was very uneven, changes wait. Times measured with other numbers of workers correct the
- * model. If the model is uncertain, a number nearby is tried once. */
+ * KL_TEAM_PERSISTS iterations that found the same direction of change (fewer, more, or faster workers). If
+ * the model explains little of the time, only fewer workers are tried. If the load was very uneven, changes
+ * wait. Times measured with other numbers of workers correct the model. If the model is uncertain, a number
+ * nearby is tried once. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
 /* --- the number of workers within a run --- */
 
-/* Findings from looks at a run in progress. At first all members but the times are 0. */
+/* Findings of the looks (checks) at a run in progress. At first, all members but the times are 0. */
 typedef struct kl_glance {
     /* began_s: time at which the run began; then_s: time of the last look; then_cpu_s: CPU seconds used
      * up to the last look */
     double began_s, then_s, then_cpu_s;
-    uint32_t found; /* number of workers that the last look found to be enough; 0: there was no look */
-    uint32_t from;  /* number of workers that worked before some began to rest; 0: none rests */
-    bool gave_up;   /* true: resting workers were needed after all, so no worker rests again in this run */
+    /* number of workers that the last look (check) found to be enough; 0: there was no look */
+    uint32_t found;
+    uint32_t from; /* number of workers that worked before some began to rest; 0: none rests */
+    bool gave_up;  /* true: resting workers were needed after all, so no worker rests again in this run */
 } kl_glance;
 
 typedef struct kl_sight {
@@ -441,8 +445,8 @@ typedef struct kl_glance_plan {
 bool kl_glance_look(kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
 double kl_glance_due_s(const kl_glance *glance, double now_s); /* Return the time of the next look. */
 
-/* Return the number of workers with which a new farm should begin. It is computed from an iteration of an
- * earlier farm; 0: the iteration's measurements are not enough. */
+/* Return the number of workers with which a new farm should begin. The number is computed from an iteration
+ * of an earlier farm. 0: this iteration has too few measurements. */
 uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
 /* Do the same as kl_team_choose(), kl_team_expect() and kl_glance_look(), and append the inputs of the
  * decision to `grounds`. */
@@ -455,8 +459,8 @@ void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_
 
 /* --- the number of tasks --- */
 
-/* A program's question: it can cut its work into any number of tasks from `least` to `most`, and asks which
- * number is fastest. */
+/* A program's question which number of tasks is fastest. The program can divide its work into any number of
+ * tasks from `least` to `most`. */
 typedef struct kl_grain_question {
     uint64_t least, most; /* 1 ≤ least ≤ most */
     /* return the number of runs that the program needs if each has `tasks` tasks; NULL: the number of runs is
@@ -486,10 +490,11 @@ typedef struct kl_grain_plan {
 } kl_grain_plan;
 
 /* Choose the number of tasks for which (number of runs) × (time of an iteration) is least; the smaller number
- * wins ties. The candidates are numbers of which each exceeds the one before by 1/16, and multiples of the
- * number of workers. The present number is kept unless a candidate is 5 % better. The measured times t_M of
- * the master are trusted from a quarter of the least to four times the greatest number of tasks seen. Without
- * measurements the choice is four tasks for each worker. Error: KILTER_ERR_MEMORY. */
+ * wins ties. One kind of candidates is a series of numbers, each 1/16 greater than the previous number. The
+ * other kind is the multiples of the number of workers. The present number is kept unless a candidate is 5 %
+ * better. The master's times t_M were measured for some numbers of tasks. They are trusted from a quarter of
+ * the least to four times the greatest of these numbers. Before anything is measured, the choice is four
+ * tasks for each worker. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
 
@@ -513,8 +518,8 @@ typedef struct kl_organise_look {
     bool tried; /* true: peers have organised an earlier run, perhaps with another number of peers */
     /* true: a number of workers is being tried, which can be judged only in runs with a master */
     bool on_trial;
-    /* index n·T² of a run with a master and the best number of workers, measured or forecast; 0: that number
-     * is not chosen yet */
+    /* index n·T² of a run of T seconds with a master and n workers, for the best number n of workers; it is
+     * measured or forecast. 0: no best number is found yet */
     double best_index;
     /* seconds that runs with a master have lost since peers last organised a run. A run loses its time minus
      * the mean busy time of its workers. */

@@ -86,7 +86,7 @@ static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
     return plan.decision.count;
 }
 
-/* The published chunk sizes for 4 workers and 1000 tasks. */
+/* For 4 workers and 1000 tasks, the chunks must have the published sizes. */
 static void chunks_are_those_published(void **state) {
     (void)state;
     static const struct {
@@ -189,7 +189,8 @@ static void weights_follow_what_is_known(void **state) {
     }
 }
 
-/* DAF's equations (1) and (2) with N = 8 and σ/μ = 0.5: x_0 = 1 + 0.5·2 = 2, x_j = 3. */
+/* By DAF's equations (1) and (2), each of N chunks has 1/(x·N) of the remaining tasks. With N = 8 workers and
+ * σ/μ = 0.5, x is 2 in the first batch and 3 in later batches. */
 static void daf_cuts_by_its_equations(void **state) {
     (void)state;
     world w;
@@ -253,7 +254,7 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("static"), NULL);
     kl_dealer_begin(dealer, &w.s);
     assert_int_equal(deal(dealer, &w, 0), 25);
-    assert_int_equal(deal(dealer, &w, 0), 0); /* worker 0 asks again while the others wait */
+    assert_int_equal(deal(dealer, &w, 0), 0); /* worker 0 asks again before the others have got their parts */
     assert_int_equal(deal(dealer, &w, 1), 25);
     /* workers 2 and 3, which have not asked for their parts, leave */
     w.workers[2].present = w.workers[3].present = false;
@@ -522,8 +523,8 @@ static void plans_say_when_and_what_they_gain(void **state) {
     (void)state;
     world w;
     make_world(&w, 2, 1000, 1000);
-    /* with an equal part of the tasks, this worker takes 2 s; with the best distribution, all end in 0.8
-     * s */
+    /* with an equal part of the tasks, worker 0 takes 2 s; with the best distribution, both workers end in
+     * 0.8 s */
     know(&w, 0, 4e-3, 0);
     know(&w, 1, 1e-3, 0);
     w.s.now_s = 7;
@@ -568,12 +569,12 @@ static void daf_follows_its_equations(void **state) {
             uint64_t chunks, tasks;
         } batches[8];
     } rows[] = {
-        /* equation (1) gives x_0 = 1, so one batch holds all tasks */
+        /* by equation (1), x is 1 in the first batch, so this batch holds all tasks */
         {0, 0, 1000, {{8, 125}}},
-        /* x_0 = 2, x_j = 3: 62 = 1000/16, 21 = 504/24, 14 = 336/24, 9 = 224/24, 6 = 152/24, 4 = 104/24, 3 =
-           72/24 */
+        /* x is 2 in the first batch, then 3. A chunk has 1/(8·x) of the remaining tasks: 62 = 1000/16, 21 =
+         * 504/24, 14 = 336/24, 9 = 224/24, 6 = 152/24, 4 = 104/24, 3 = 72/24 */
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
-        /* x_0 = 3, x_j = 4 */
+        /* x is 3 in the first batch, then 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
         /* The lower limit of a chunk is 7·0.002/0.001 = 14 tasks. By the equations, chunks would have 14
          * tasks at first. When 224 tasks are left, a chunk would have 9, which is below the limit. The last 8

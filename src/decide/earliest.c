@@ -39,8 +39,8 @@ static void sift_down(contest *c, uint32_t at) {
 }
 
 /* Return the seconds until all lanes (workers) would end together if tasks could be cut anywhere. Lanes that
- * are busy for longer than this time get no tasks, and are left out. The search starts with all lanes, and
- * ends because leaving lanes out only shortens the time. */
+ * are busy for longer than this time get no tasks, and are left out. The search starts with all lanes. In
+ * each step, it leaves out busy lanes, which shortens the time, until no further lane is left out. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -56,9 +56,9 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     }
 }
 
-/* Assign the tasks that end before the time of level_s(), and return how many tasks are not assigned yet.
- * Every earliest assignment contains the assigned tasks, so the heap is not needed for them. Give each lane
- * one task less than computed, because the time is rounded. */
+/* Assign the tasks that end before the time of level_s(), and return how many tasks are not assigned yet. By
+ * the rule of earliest completion, the lanes get these tasks in any case, so the heap is not needed for them.
+ * Give each lane one task less than computed, because the time is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
@@ -239,8 +239,9 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
-        kl_deal_auto(look, plan); /* either the assignment is outdated, or the worker has done its share and
-                                     others have not asked for theirs */
+        /* either the assignment is outdated, or the worker has done its share while others have not asked for
+         * their shares */
+        kl_deal_auto(look, plan);
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
         kl_reason(plan, "waits: the %llu tasks that are left belong to the shares of other workers",
                   kl_ull(look->dealer->undealt));

@@ -265,8 +265,8 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     w.workers[0].queued_tasks =
-        /* worker 0 has done its share and worker 1 has not asked yet, so worker 0 gets tasks of worker 1's
-         * share */
+        /* worker 0 has done its share, and worker 1 has not asked yet; worker 0 must now get tasks of worker
+         * 1's share */
         0;
     w.workers[0].queued_units = 0;
     kl_crew_update(w.crew, w.workers, 0);

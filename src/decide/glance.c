@@ -1,5 +1,5 @@
-/* Look at a run while it goes on. If other workers keep all cores busy, let some workers rest. The effect on
- * the run's time cannot be measured, because this time is known only at the end. */
+/* Look at a run in progress, and let some workers rest if the other workers keep all cores busy. During the
+ * run, it cannot be measured whether this shortens the run, because its time is known only at the end. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,10 +7,10 @@
 
 /* if at least this part of the cores' time is used, more workers cannot help */
 static const double BUSY = 0.9;
-static const double FREE =
-    0.8; /* if less than this part of the cores' time is used, more workers could use the idle time */
-static const double AS_FAST =
-    1.03; /* let workers rest if a task takes at most this multiple of its time with all workers */
+/* if less than this part of the cores' time is used, more workers could use the idle time */
+static const double FREE = 0.8;
+/* let workers rest if a task takes at most this multiple of its time with all workers */
+static const double AS_FAST = 1.03;
 /* a decision needs at least this number of finished tasks per worker */
 static const uint64_t TASKS_EACH = 8;
 static const double WINDOW_S = 0.1; /* least number of seconds between two looks */
@@ -21,8 +21,9 @@ double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Return a value proportional to the time of a run with this number of workers. The CPU time of a task is
- * assumed to stay as it is. With fewer workers it would probably be shorter, but this is not measured. */
+/* Return a value proportional to the time of a run with this number of workers. Assume that a task needs the
+ * same CPU time with any number of workers. With fewer workers it would probably need less, but this is not
+ * measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;

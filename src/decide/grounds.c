@@ -1,5 +1,5 @@
-/* Store the inputs of a dealer's decisions. A row of the record holds only the values that have changed
- * since the row before. */
+/* Store the inputs of a dealer's decisions. A row of the record holds only the values that have changed since
+ * the previous row. */
 #include "decide/grounds.h"
 
 #include <math.h>
@@ -85,7 +85,7 @@ static bool is_whole(const kl_member *member, const char *in) {
     return value >= 0 && value < UINT32_MAX && value == (double)(uint32_t)value && !signbit(value);
 }
 
-/* Write the count at a place in memory, and return the place after its bytes. */
+/* Write the count to memory at `to`, and return the address after its bytes. */
 static uint8_t *write_count(uint8_t *to, uint64_t count) {
     for (; count > 127; count >>= 7)
         *to++ = (uint8_t)(128 | (count & 127));
@@ -136,8 +136,8 @@ void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const voi
  * small enough for sums and products to stay finite. */
 static const uint64_t COUNT_MOST = (uint64_t)1 << 52;
 static const double REAL_LEAST = 1e-100, REAL_MOST = 1e30;
-static const double SUM_LEAST =
-    -1; /* a sum from which parts were subtracted may be slightly below 0 because of rounding */
+/* a sum from which parts were subtracted may be slightly below 0 because of rounding */
+static const double SUM_LEAST = -1;
 
 static bool is_real(kl_member_type type, double value) {
     double least = type == KL_MEMBER_SUM ? SUM_LEAST : value == 0 ? 0 : REAL_LEAST;
@@ -260,8 +260,8 @@ static void put_state(kl_grounds *k, const kl_snapshot *s) {
     k->whole &= !k->out.failed && k->out.size <= MOST_BYTES;
 }
 
-/* Begin to store an input of this kind, in a new row if the last one was taken. Return false if nothing is
- * stored. */
+/* Begin to store an input of this kind. Begin a new row if the caller has already taken the last row. Return
+ * false if nothing is stored. */
 static bool begin_ground(kl_grounds *k, kl_ground ground) {
     if (!k || !k->whole)
         return false;
@@ -271,8 +271,8 @@ static bool begin_ground(kl_grounds *k, kl_ground ground) {
     return true;
 }
 
-/* Forget which values were stored, so that each is stored again. The rows of a run must be enough to make
- * its decisions again. */
+/* Forget which values were stored, so that each is stored again in the run that begins. The decisions of a
+ * run must be repeatable from the rows of this run alone. */
 static void forget(kl_grounds *k, uint32_t slots) {
     k->whole = make_room(k, slots);
     k->rows = k->changed_count = 0;

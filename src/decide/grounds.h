@@ -1,8 +1,8 @@
 /* Private to the folder decide: write the inputs of decisions for the record, and read them. A row that
- * depends on earlier rows begins with KL_GROUNDS_VERSION and the row's number since the run began, and has a
- * series of inputs. A row that needs no other row begins with KL_GROUNDS_ALONE, and has one input. An input
- * is its kl_ground and its values. A count has 7 bits in each byte, lowest bits first; the highest bit of a
- * byte says that more bytes follow. */
+ * depends on earlier rows begins with KL_GROUNDS_VERSION. The row's number since the run began and a series
+ * of inputs follow. A row that needs no other row begins with KL_GROUNDS_ALONE, and has one input. An input
+ * begins with its kind (kl_ground), and its values follow. A count has 7 bits in each byte, lowest bits
+ * first; the highest bit of a byte says that more bytes follow. */
 #ifndef KL_DECIDE_GROUNDS_H
 #define KL_DECIDE_GROUNDS_H
 
@@ -28,8 +28,8 @@ typedef enum kl_ground {
      * were used */
     KL_GROUND_EXPECTS,
     KL_GROUND_LOOKS, /* a run in progress is looked at. Stored in a row of its own: glance, sight, load */
-    /* a recall or copy is chosen. Stored: snapshot, changed workers, sizes of tasks, units of work under
-     * recall, what workers hold */
+    /* a recall or copy is chosen. Stored: snapshot, changed workers, sizes of tasks, units of work that were
+     * recalled and have not come back, the tasks that workers hold */
     KL_GROUND_RESCUES,
 } kl_ground;
 
@@ -70,16 +70,17 @@ void kl_grounds_grows(kl_grounds *grounds, const kl_snapshot *snapshot, uint64_t
 void kl_grounds_factor(kl_grounds *grounds, double factor);
 void kl_grounds_joined(kl_grounds *grounds, uint32_t worker);
 void kl_grounds_others(kl_grounds *grounds);
-/* Return an empty buffer for the answers of the board; kl_grounds_rescues() stores its content later. Return
- * NULL if nothing is stored. */
+/* Return an empty buffer. The caller writes to it which tasks workers hold and which workers wait, as the
+ * board (kl_board) answers. kl_grounds_rescues() stores the buffer's content later. Return NULL if nothing is
+ * stored. */
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Make a decision on a recall or a copy again, from the recorded answers of the board. Return false if a
- * needed answer was not recorded. */
+/* Make a decision on a recall or a copy again, from the recorded answers of the board (kl_board). Return
+ * false if a needed answer was not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
-/* Choose the number of workers again, from a row that begins with KL_GROUNDS_ALONE. Times count from the
- * decision. Return false if bytes are missing. */
+/* Choose the number of workers again, from a row that begins with KL_GROUNDS_ALONE. The times in *decision
+ * are seconds after the decision. Return false if bytes are missing. */
 bool kl_staff_again(kl_reader *reader, kl_decision *decision);
 
 #endif

@@ -106,8 +106,8 @@ static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_
     return there ? waiting - (double)kl_dealer_share(dealer, home) : waiting;
 }
 
-/* A home has the tasks that one worker did in the last run. Return the home with the most tasks in excess of
- * its worker's share. Return h->places if there are tasks without a present worker, or if no home has
+/* A home has the tasks that one worker did in the last run. Return the home that exceeds its worker's share
+ * by the most tasks. Return h->places if there are tasks without a present worker, or if no home has
  * tasks. */
 static uint32_t fullest(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t home = h->places;

@@ -111,7 +111,7 @@ static series begin_series(uint64_t seed) {
     return q;
 }
 
-/* Change some workers' speeds, and let some leave and others come. */
+/* Change the speeds of some workers. Let some workers leave, and others join. */
 static void change(series *q, uint64_t seed) {
     for (uint32_t i = 1; i < WORKERS; i++) {
         uint64_t random = kl_mix64(seed * 90 + i);
@@ -165,8 +165,8 @@ static void nothing_moves_while_nothing_changes(void **state) {
     }
 }
 
-/* Check that the workers of the last run are forgotten if the series or the tasks change, or if there is no
- * series. */
+/* If the series or the number of tasks changes, or if there is no series, the workers of the last run must be
+ * forgotten. */
 static void another_series_begins_anew(void **state) {
     (void)state;
     series q = begin_series(3);

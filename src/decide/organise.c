@@ -11,16 +11,16 @@ static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
  * workers. The limit is far below 1, because a master is busiest near the end of a run, where chunks are
  * smallest. */
 static const double USE_LEAST = 0.2;
-/* A run by peers is tried when runs with a master have lost TRIAL_PART of a run's time in total. The last of
- * these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs with a master have
- * lost AGAIN_TIMES the time that the trial cost. A run shorter than TRIAL_LEAST_S is not used for a trial,
- * because peers would spend much of it on connecting to each other. */
+/* A run by peers is tried when the time that runs with a master have lost adds up to TRIAL_PART of a run's
+ * time. The last of these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs
+ * with a master have lost AGAIN_TIMES the time that the trial cost. A run shorter than TRIAL_LEAST_S is not
+ * used for a trial, because peers would spend much of it on connecting to each other. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
-/* Let a master organise the second run, too, unless peers are expected to take less than this part of the
- * first run's time. A farm's first run is slower than its later runs, because nothing is measured before
- * it. */
+/* As long as a master has organised only the farm's first run, peers must be faster to be chosen. A run by
+ * peers must take less than this part of the first run's time. A farm's first run is slower than its later
+ * runs, because nothing is measured before it. */
 static const double FIRST_PART = 0.8;
-/* Seconds that a peer spends on organising a task, in addition to doing the task. */
+/* seconds that a peer needs for organising one task, in addition to the time of the task itself */
 static const double PEER_TASK_S = 2e-6;
 
 /* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
@@ -51,7 +51,7 @@ double kl_organise_lost_s(const kl_iteration *run) {
 }
 
 /* Return the seconds of the run if the master deals chunks. This is the sum of the workers' time and the time
- * that they lose, or the master's busy time if that is longer. */
+ * that they lose. If the master is busy for longer, it is the master's busy time. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;
@@ -90,8 +90,8 @@ static bool may_try(const kl_organise_look *k, const choice *c) {
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
-/* Choose by the measured times of runs with a master and with peers. The mean times are compared, because
- * hosts that slow down at times change the time of a run by some per cent or more. */
+/* Choose by the measured times of runs with a master and with peers. Compare mean times, because a single
+ * time may be wrong by some per cent or more when hosts slow down at times. */
 static void by_measurement(const kl_organise_look *k, choice *c) {
     c->master_s = k->by_master_s;
     c->peers_s = k->by_peers_s;

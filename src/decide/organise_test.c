@@ -39,8 +39,8 @@ static void the_faster_way_is_chosen(void **state) {
         {4000, 4000000, 1e-3, 10e-6, 60, false},
         /* an earlier run with peers was as fast as forecast, so peers organise the run */
         {4000, 4000000, 1e-3, 10e-6, 1.1, true},
-        {1, 1000, 1e-6, 10e-6, 0, false}, /* there are no peers if there is only one worker */
-        /* organising a task would cost a peer more time than doing it */
+        {1, 1000, 1e-6, 10e-6, 0, false}, /* a single worker has no peers, so the master organises the run */
+        /* a peer would need more time to organise a task than to do it */
         {64, 64000, 1e-6, 1e-9, 0, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -61,8 +61,8 @@ static void the_faster_way_is_chosen(void **state) {
     }
 }
 
-/* The last run lost a third of its time. A master that was busy for a third of the run is the cause. A master
- * that was nearly idle is not. */
+/* The last run lost a third of its time. If the master was busy for a third of the run, it is the cause. If
+ * it was nearly idle, it is not. */
 static void only_a_busy_master_is_blamed(void **state) {
     (void)state;
     const double answers_s[] = {100e-6, 5e-6};
@@ -86,13 +86,13 @@ static void peers_do_not_carry_the_bytes(void **state) {
     last.model.bytes = 3e6 * 32000;
     assert_int_equal(kl_organise_choose(&look).count, 0);
     last.model.bytes = 0;
-    /* the messages seem to cost the master more time than the run had */
+    /* the measured cost of the messages is more time than the whole run took */
     last.elapsed_s = 1.01 * last.model.work_s / 32;
     assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
-/* The last run took 748 ms because its memory was new, and its master was busy for a fifth of this time.
- * If inputs have 1 MB, peers would save nothing. If inputs are small, a trial of peers pays. */
+/* The last run took 748 ms, because the program used new memory. Its master was busy for a fifth of this
+ * time. If inputs have 1 MB, peers would save nothing. If inputs are small, a trial of peers pays. */
 static void a_master_busy_with_bytes_is_not_blamed(void **state) {
     (void)state;
     const double inputs_bytes[] = {8, 100e3, 1e6};

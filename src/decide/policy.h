@@ -11,7 +11,7 @@ typedef struct kl_batch {
     double tasks; /* number of tasks in a chunk for a worker of weight 1 */
 } kl_batch;
 
-/* greatest number of batches in use at the same time; only the end of a run needs this many */
+/* greatest number of batches in use at the same time; this number is reached only near the end of a run */
 enum { KL_BATCHES = 4 };
 
 /* The state of a policy within a run. Planning changes only a copy of it. Committing a plan changes the
@@ -63,8 +63,8 @@ struct kl_policy {
     /* Set count and reason of the plan for a chunk. snapshot.left is above 0 and includes the tasks of this
      * chunk. */
     void (*deal)(const kl_look *look, kl_plan *plan);
-    /* Prepare the dealer for a run. This may fail with KILTER_ERR_MEMORY. NULL: the policy has nothing to
-     * prepare. */
+    /* Prepare the dealer for a run. The function may fail with KILTER_ERR_MEMORY. NULL: the policy has
+     * nothing to prepare. */
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
     /* Update the dealer's state within the run when a plan is carried out. NULL: the policy has nothing to
      * update. */
@@ -84,8 +84,8 @@ extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_
 /* Deal as policy AUTO does. */
 void kl_deal_auto(const kl_look *look, kl_plan *plan);
 
-/* For a policy that deals in batches: advance the policy's state, and return the size of the next chunk
- * before weights are applied. */
+/* Use this for a policy that deals in batches. Advance the policy's state, and return the size of the next
+ * chunk before weights are applied. */
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
 
 /* Choose the factor with the shortest forecast for the run that begins. At least one worker is present, and

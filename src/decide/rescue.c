@@ -1,6 +1,6 @@
-/* Rescue the tasks of late workers when no task is left to deal. Recall: tasks that a late worker has not
- * begun go to waiting workers. Copy: another worker also does the late worker's last task. Both must save
- * more time than the messages and the errors of the forecast may cost. */
+/* Rescue the tasks of late workers when no task is left to deal. In a recall, tasks that a late worker has
+ * not begun go to waiting workers. In a copy, another worker also does the late worker's last task. Both must
+ * save more time than the messages and the errors of the forecast may cost. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 static const double MOVE_UNKNOWN_S = 20e-6;
 /* a recall must save more than this multiple of the time that moving tasks costs */
 static const double RECALL_PAYS = 2;
-static const double UNANSWERED_S =
-    20e-3; /* seconds within which a worker that reads messages during tasks answers a recall */
+/* seconds within which a worker that reads messages during tasks answers a recall */
+static const double UNANSWERED_S = 20e-3;
 /* seconds within which a worker that reads messages only between tasks answers a recall when its task
  * ends */
 static const double UNATTENDED_S = 5e-3;
@@ -22,18 +22,18 @@ static const double SOON_PART = 0.1; /* a task should end soon if its usual rema
                                         of the time that a copy takes */
 static const double STOPPED = 0.01;  /* probability that a worker whose heartbeats are missing has stopped */
 static const double MISJUDGED = 0.2; /* probability that a worker whose speed is not measured is slow */
-static const double MISJUDGED_RATE =
-    1.0 / 3; /* speed of a slow worker whose speed is not measured, as a part of its expected speed */
-static const double SLOW_SHARE =
-    0.5; /* a task counts as slowed if its share of a core is below this part of the usual share */
+/* speed of a slow worker whose speed is not measured, as a part of its expected speed */
+static const double MISJUDGED_RATE = 1.0 / 3;
+/* a task counts as slowed if its share of a core is below this part of the usual share */
+static const double SLOW_SHARE = 0.5;
 static const double SLOW_FOR_S = 0.75; /* seconds that a task must have run before it counts as slowed,
                                           because short bursts of other load do not matter */
-/* the age of a task that its worker reports may be at most this many seconds greater than the age that the
- * master measures */
+/* A worker reports its task's age (seconds since the task began). This is not believed if it exceeds the age
+ * that the master measures by more than AGREE_S. */
 static const double AGREE_S = 1;
 /* a worker counts as stopped or cut off after this number of seconds without a heartbeat */
 static const double GONE_S = 1;
-/* The pause between two looks for late workers is at least this part of the time since the last task was
+/* The pause between two checks for late workers is at least this part of the time since the last task was
  * dealt. */
 static const double PAUSE_PART = 1.0 / 16;
 
@@ -57,19 +57,20 @@ static double rate_of(const kl_snapshot *s, uint32_t worker) {
     return rate > 0 ? rate : kl_crew_mean_rate(s->crew);
 }
 
-/* Return whether the age that the worker reports for its present task is credible. A task cannot be older
- * than the time since its worker last finished a task. A greater age comes from a clock that jumped. */
+/* Return whether the age (seconds since its beginning) that the worker reports for its present task is
+ * credible. A task cannot be older than the time since its worker last finished a task. A greater age comes
+ * from a clock that jumped. */
 static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is still normal. The worker should have finished its tasks, and has
- * reported no age of a task. But the times of tasks vary enough to explain the delay. */
+/* Return whether the worker's silence is still normal. The worker should have finished its tasks, and has not
+ * reported for how long its present task has run. But the times of tasks vary enough to explain the delay. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
     double silent_s = s->now_s - v->queued_at_s, due_s = v->queued_units / rate;
-    /* compare with the expected time of the tasks plus one standard deviation */
+    /* the silence may last for the expected time of the tasks plus one standard deviation */
     return !is_told(s, worker, &held->hand) && silent_s > due_s &&
            silent_s < due_s * (1 + (kl_stat_cv(&s->unit_s) * sqrt(tasks)) / tasks) + move_s(s);
 }
@@ -103,8 +104,8 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
 
 /* --- copies --- */
 
-/* Return how many tasks the worker may have begun before the recall was sent, at its usual speed. A long one
- * of these tasks may delay the answer, because this worker reads messages only between tasks. */
+/* Return how many tasks the worker may have begun at its usual speed before the recall was sent. If one of
+ * them is long, it delays the answer, because this worker reads messages only between tasks. */
 static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held *held, double task_units) {
     double since_s = fmax(held->asked_s - s->workers[worker].queued_at_s, 0);
     double begun = 1 + ceil(rate_of(s, worker) * since_s / task_units);
@@ -347,8 +348,8 @@ double kl_held_pause_s(double task_s, double took_s) {
 }
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {
-    /* a look for late workers counts as at most this many seconds; if it took longer, the whole host stood
-     * still */
+    /* a check for late workers counts as at most this many seconds; if it took longer, the whole host stood
+     * still meanwhile */
     static const double LOOK_MOST_S = 20e-3;
     double pause_s = kl_held_pause_s(s->unit_s.mean, fmin(took_s, LOOK_MOST_S));
     return fmax(pause_s, PAUSE_PART * waited_s);

@@ -25,9 +25,9 @@ typedef struct situation {
     uint64_t tasks, kept;
     double asked_ago_s; /* seconds since tasks were recalled; 0: there was no recall */
     double first;       /* units of work of worker 0's first task; 0: 1 unit */
-    /* elapsed_s: age of worker 0's task in the last heartbeat; share: its share of a core; heard_ago_s:
-     * seconds since the heartbeat came. elapsed_s = 0: there are no heartbeats; below 0: none came since the
-     * task began */
+    /* The last heartbeat of worker 0. elapsed_s: age of its task, 0 if there are no heartbeats, below 0 if
+     * none came since the task began; share: the task's share of a core; heard_ago_s: seconds since the
+     * heartbeat came */
     double elapsed_s, share, heard_ago_s;
     uint64_t left;
     bool busy; /* true: no worker is free for a copy */
@@ -202,8 +202,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
 
 enum { CROWD = 60 };
 
-/* Answer as a board: worker 0 holds a task that no other worker has, and all tasks of the other late workers
- * are copied. */
+/* Answer as a board (kl_board), which knows the tasks that workers hold. Worker 0 holds a task that no other
+ * worker has. All tasks of the other late workers are copied. */
 static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
     (void)self;
     *held = (kl_held){.tasks = worker == 0, .units = worker == 0, .first_units = 1, .kept = 1};

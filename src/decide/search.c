@@ -17,8 +17,8 @@ static const double HEAD_BYTES = 64;
 
 typedef struct hand { /* a simulated worker */
     double task_s;    /* seconds that this worker takes for each task */
-    /* time at which the worker's next message reaches the master's link; INFINITY: the worker sends no more
-     * messages */
+    /* time at which the worker's next message reaches the master's link; INFINITY: the worker sends no
+     * further message */
     double message_s;
     double done_s; /* time at which the worker's last task ends */
     double bytes;  /* bytes of the worker's next message */

@@ -68,13 +68,12 @@ const kl_policy kl_policy_tss = {
     .deal = deal_tss,
 };
 
-enum {
-    AF_FIRST_TASKS = 10
-}; /* number of tasks that a worker does first, to measure them: enough to estimate σ, and few enough not to
-      delay the end */
+/* Number of tasks that a worker does first, to measure their times. They are enough for a standard deviation,
+ * and too few to delay the end of the run. */
+enum { AF_FIRST_TASKS = 10 };
 
-/* AF (Banicescu and Liu 2000). D = Σσ²/μ and T = 1/Σ(1/μ) are sums over the present workers. R is the number
- * of tasks left, and μ is this worker's mean task time. */
+/* AF (Banicescu and Liu 2000). A worker's task times have the mean μ and the standard deviation σ. D = Σσ²/μ
+ * and T = 1/Σ(1/μ) are sums over the present workers. R is the number of tasks left. */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     double units = kl_task_units(s), left = (double)s->left;
@@ -87,12 +86,12 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);
-    /* workers without measurements count as workers with mean values */
+    /* a worker without measurements counts as if it had the mean values of the other workers */
     double all = (double)look->workers / crew->steady;
     double d = units * crew->variance_rates * all, rates = crew->unit_rates / units * all;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
-    /* compute chunk = (D + 2TR − √(D² + 4DTR))/(2μ) in a form that does not lose digits by subtracting large
-     * numbers */
+    /* Compute chunk = (D + 2TR − √(D² + 4DTR))/(2μ), where μ is this worker's mean. The form used here loses
+     * no digits, because it subtracts no large numbers. */
     double both = d + 2 * t * left;
     double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;
     plan->decision.count = kl_whole_tasks(floor(chunk), s->left);

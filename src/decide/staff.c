@@ -152,7 +152,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
     return kl_glance_look(glance, sight, plan);
 }
 
-/* --- again --- */
+/* --- choose the number of workers again from a record --- */
 
 typedef struct memory {
     kl_reader speeds;

@@ -7,14 +7,15 @@
 
 #include "decide/policy.h"
 
-/* change to another number of tasks only if the total time with that number is below this part of the present
- * total time */
+/* change the number of tasks only if all runs together then take less than this part of their time with the
+ * present number */
 static const double FINDING = 0.95;
-/* the master's measured times t_M are trusted up to this multiple of the greatest measured number of tasks;
- * downwards, they are trusted to a quarter of the least number */
+/* The master's times t_M were measured for some numbers of tasks. They are trusted up to this multiple of the
+ * greatest of these numbers, and down to the least of them divided by this value. */
 static const double BELIEVED = 4;
-static const double APART = 16; /* each candidate number of tasks exceeds the one before by 1/16 */
-enum { UNMEASURED_TASKS = 4 };  /* number of tasks for each worker before anything is measured */
+/* each candidate number of tasks is 1/16 greater than the previous candidate */
+static const double APART = 16;
+enum { UNMEASURED_TASKS = 4 }; /* number of tasks for each worker before anything is measured */
 
 /* A number of tasks, and the forecast of the times with it. */
 typedef struct candidate {
@@ -59,8 +60,8 @@ static kilter_status consider(const kl_grain_look *look, const kl_grain_question
     return status;
 }
 
-/* Try numbers of tasks, each 1/16 greater than the one before, and the multiples of the number of workers
- * that lie between them. */
+/* Try a series of numbers of tasks, each 1/16 greater than the previous number. Between them, also try
+ * multiples of the number of workers. */
 static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
                                candidate *best) {
     uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);

@@ -66,7 +66,7 @@ static void none_is_better(void **state) {
         assert_true(plan.decision.count >= 1 && plan.decision.count <= 16 && plan.workers >= 1 &&
                     plan.decision.gain_s >= 0);
         double got_s = total_s(&look, &q, plan.decision.count), now_s = total_s(&look, &q, now);
-        /* a change of the number of tasks must save at least 5 % */
+        /* the number of tasks may change only if this saves at least 5 % */
         assert_true(plan.decision.count == now || got_s < 0.95 * now_s);
         for (uint64_t tasks = least; tasks <= most; tasks++)
             if (total_s(&look, &q, tasks) < (plan.decision.count == now ? 0.95 : 1) * got_s * (1 - 1e-12))
@@ -77,8 +77,8 @@ static void none_is_better(void **state) {
     }
 }
 
-/* Return the number of iterations that the paper's planning problem with N = 10,000 needs. The paper has this
- * number for four numbers of tasks; interpolate between them on a log-log scale. */
+/* Return the number of iterations that the paper's planning problem with N = 10,000 scenarios needs. The
+ * paper measured this for four numbers of tasks. Interpolate between them on a log-log scale. */
 static double runs_of_ssn(uint64_t tasks, void *user) {
     static const double at[] = {50, 100, 200, 400};
     const double *runs = user;
@@ -87,7 +87,7 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* Compare the best number of tasks T on the machines of 2002 with the best one on new machines. The new
+/* Compare the best number of tasks T on the machines of 2002 with the best number on new machines. The new
  * workers are about 260 times as fast, but the new master only 16 to 40 times. The master therefore limits
  * the run on the new machines. */
 static void the_best_T_is_not_the_papers(void **state) {

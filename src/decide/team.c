@@ -1,6 +1,6 @@
-/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2) when several
- * iterations agree on it. Undo a change that made the run slower. The limits are explained in
- * docs/explanation/model.md. */
+/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2). Change the
+ * number only after several iterations have found the same direction of change. Undo a change that made the
+ * run slower. docs/explanation/model.md explains the limits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,26 +8,28 @@
 
 /* change only to a number of workers whose index is below this part of the present index */
 static const double FINDING = 0.95;
-static const double IDLE_MOST =
-    0.2; /* the load counts as balanced if waiting for the last chunks takes at most this part of the time */
-static const double UNEXPLAINED =
-    0.15; /* use more workers only if the model leaves at most this part of the time unexplained */
-/* if an iteration costs less than this part of the iteration before, the program is still getting faster */
+/* the load counts as balanced if waiting for the last chunks takes at most this part of the time */
+static const double IDLE_MOST = 0.2;
+/* use more workers only if the model leaves at most this part of the time unexplained */
+static const double UNEXPLAINED = 0.15;
+/* if an iteration costs less than this part of the previous iteration's cost, the program is still getting
+ * faster */
 static const double FASTER = 0.8;
-/* if an iteration costs more than this multiple of an iteration before the change, the change did not pay */
+/* if an iteration costs more than this multiple of what an iteration cost before a change, the change did not
+ * pay */
 static const double WORSE = 1.05;
-static const double AS_BEFORE =
-    1.25; /* if the times of tasks changed by more than this factor, costs measured earlier are not used */
+/* if the times of tasks changed by more than this factor, costs measured earlier are not used */
+static const double AS_BEFORE = 1.25;
 /* quotient of a number of workers and the next smaller number that is tried */
 static const double STEP = 1.41421356;
-enum {
-    PATIENCE = 6
-}; /* number of very uneven iterations after which a change is made anyway, because another way of dealing
-      would have removed the imbalance by now */
+/* If the load is very uneven, a change waits for this number of iterations. Until then, another way of
+ * dealing may remove the imbalance. */
+enum { PATIENCE = 6 };
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
- * least size that the master can deal in time. The idle time is σF·√(n/2). */
+/* Return the part of the time for which n workers are expected to be idle if each ends with a chunk of F
+ * tasks. F is the least size that the master can deal in time. The idle time is σF·√(n/2), where σ is the
+ * standard deviation of a task's time. */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
@@ -48,9 +50,8 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-/* Return the seconds for which a worker that does work_s seconds of work in `chunks` chunks waits for chunks.
- * The worker asks for the next chunk when it begins a chunk. So it waits if the answer takes longer than the
- * chunk. */
+/* A worker does work_s seconds of work in `chunks` chunks. Return the seconds for which it waits for chunks.
+ * When it begins a chunk, it asks for the next one. It waits if the answer takes longer than the chunk. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
     return it->way_s + fmax(0, chunks - 1) * late_s;
@@ -126,8 +127,8 @@ static bool beyond(const kl_iteration *it, uint32_t point, uint32_t n) {
     return n < it->workers ? point < it->workers : point > it->workers;
 }
 
-/* Find two measured numbers of workers: `near`, the closest to n between the present number and n, and `far`,
- * the closest beyond n. */
+/* Among the measured numbers of workers, find the two that are closest to n: `near` lies between the present
+ * number and n, and `far` lies beyond n. */
 static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, anchor *far) {
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++) {
         if (p->workers == 0 || p->workers > it->most || p->until <= it->run || !beyond(it, p->workers, n))
@@ -210,7 +211,7 @@ static bool usable(const kl_iteration *it) {
 
 /* --- judging a change that is on trial --- */
 
-/* Return the least cost of this iteration and of the iterations just before it with the same number of
+/* Return the least cost among this iteration and the iterations just before it that had the same number of
  * workers. */
 static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
     kl_team_cost least = cost_of(it);
@@ -338,8 +339,8 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* This iteration found no better number of workers. Lower by one the number of iterations that agree on a
- * better number. */
+/* This iteration found no better number of workers. In plan->seen, which counts iterations that found a
+ * better number, count one less than before. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))
@@ -349,8 +350,8 @@ static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_te
     plan->considered = team->nearest;
 }
 
-/* Return the best number of workers. If the model leaves much of the time unexplained, prefer a better
- * number below the present one, because more workers are not tried then. */
+/* Return the best number of workers. If the model leaves much of the time unexplained, more workers are not
+ * tried, so prefer a better number below the present number. */
 static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     uint32_t n = best_of(it, limit);
     if (n < it->workers || !contended(it))
@@ -359,7 +360,8 @@ static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     return finding(it, fewer) ? fewer : n;
 }
 
-/* Return whether a number of workers was measured that is near n: at most one step beyond it. */
+/* Return whether a number of workers near n was measured. It is near if it is at most one step (factor STEP)
+ * beyond n. */
 static bool measured_near(const kl_iteration *it, uint32_t n) {
     double most = STEP * fmax(n, it->workers), least = fmin(n, it->workers) / STEP;
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++)

@@ -1,5 +1,5 @@
-/* Test the choice of the number of workers: when it changes, when it does not, and which number is reached in
- * the end. In some tests, workers cost time that the model does not know of. */
+/* Test the choice of the number of workers. Check when the number changes, and which number is reached in the
+ * end. In some tests, workers cost time that the model does not know of. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -122,7 +122,7 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* 500 tasks of 1 ms run on 32 workers, and each iteration is faster than the one before. The number of
+/* 500 tasks of 1 ms run on 32 workers, and each iteration is faster than the previous one. The number of
  * workers must not change while iterations get faster. */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
@@ -286,7 +286,7 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
 
 /* --- correcting the model by times measured with other numbers of workers --- */
 
-/* A farm whose tasks use one resource of the master, one after another. */
+/* A farm in which each task needs a resource of the master, which one task at a time can use. */
 typedef struct truth {
     /* task_s: seconds of a task that runs alone; shared_s: seconds for which the task holds the resource,
      * which one task at a time can use */
@@ -323,8 +323,8 @@ static double least_index(const truth *t, uint32_t most) {
     return least;
 }
 
-/* With more workers, each task holds the resource for longer, which the model does not know. Check that a
- * good number of workers is found anyway. */
+/* With more workers, each task holds the master's resource for longer, which the model does not know. Check
+ * that a good number of workers is found anyway. */
 static void measured_numbers_lead_to_a_good_one(void **state) {
     (void)state;
     double speeds[MOST], sum = 0;
@@ -356,8 +356,8 @@ static void measured_numbers_lead_to_a_good_one(void **state) {
         fail_msg("the mean index is %.3f times the least one", sum / count);
 }
 
-/* Check that after a change that did not pay, the next number of workers tried lies between the two that
- * were measured. */
+/* A change did not pay, so two numbers of workers were measured. Check that the next number tried lies
+ * between these two. */
 static void after_a_failure_a_number_in_between_is_tried(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);
@@ -468,8 +468,8 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
     }
 }
 
-/* 2 workers do 4,000 tasks of 1 ms, one in each chunk, and wait 3 of every 4 ms for the next chunk. Both
- * workers must stay, because one worker would take twice as long. */
+/* 2 workers do 4,000 tasks of 1 ms. Each chunk is one task. The workers wait 3 of every 4 ms for the next
+ * chunk. Both workers must stay, because one worker would take twice as long. */
 static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
     (void)state;
     kl_team team = {0};

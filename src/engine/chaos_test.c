@@ -48,8 +48,8 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    /* count only tasks of the current run; a worker may still do tasks of the last run, if it does not know
-     * that this has ended */
+    /* count only tasks of the current run; a worker may still do tasks of the last run if it does not know
+     * that the last run has ended */
     if (task->run == c->run)
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
@@ -109,7 +109,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Copy to another worker the last of those tasks of a chunk that no second worker has. */
+/* Copy tasks of a chunk that no second worker has. Take the last of these tasks. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -323,8 +323,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
                      "%u worker%s lost while doing this task, so it is not tried again", attempts,
                      attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            /* one of the attempts may have ended before this task began, because the other fatal task killed
-             * the worker */
+            /* one of the attempts may have ended before this task began, because another fatal task killed
+             * the worker first */
             uint32_t begun = c.begun[c.fatal[i]];
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }

@@ -45,8 +45,8 @@ static kl_request request_of(const member *one) {
         .worker = one->worker, .peer = one->peer, .asked_s = one->asked_s, .again = one->held};
 }
 
-/* Return success although a message could not be sent, because the worker has left. The worker's last
- * messages come next, and then the event that it has left. */
+/* A message could not be sent, because the worker has left. Return success, because the worker's last
+ * messages may still come. After them, an event reports that the worker has left. */
 static kilter_status wait_for_word(member *one) {
     one->hungry = one->held = false;
     return KILTER_OK;

@@ -26,16 +26,17 @@ static const double KL_HEARTBEAT_S = 0.25;
 
 typedef struct kl_worker kl_worker;
 
-/* Functions for the signals by which peers call for help: small files in a folder that all workers of a run
- * share. Each function gets the `driver` that was given to kl_worker_new(). */
+/* A late peer calls for help by a signal. A signal is a small file in a folder that all workers of a run
+ * share. These functions handle such files. Each function gets the `driver` that was given to
+ * kl_worker_new(). */
 typedef struct kl_signal_folder {
     /* Check that this process can use the folder. KILTER_ERR_SYSTEM: it cannot. */
     kilter_status (*check)(void *driver, const char *folder, kilter_error *error);
     /* Write a file, as a whole or not at all. false: it cannot be written. */
     bool (*put)(void *driver, const char *folder, const char *name, kilter_bytes text);
-    /* Take a file whose name begins with `prefix`, so that no other process gets this file. `claim` is a name
-     * for the calling process. Read the file's text, set *size to its number of bytes, and remove the file;
-     * false: there is no such file, or it cannot be taken. */
+    /* Take one file whose name begins with `prefix` out of the folder. No other process can get the same
+     * file. `claim` is a name for the calling process. Store the file's text in `text`, and its number of
+     * bytes in *size. false: there is no such file, or it cannot be taken. */
     bool (*take)(void *driver, const char *folder, const char *prefix, const char *claim,
                  char text[KL_SIGNAL_BYTES], size_t *size);
     void (*drop)(void *driver, const char *folder,
@@ -52,9 +53,11 @@ typedef struct kl_worker_options {
     void *user;
     kilter_combine_fn combine; /* NULL: results cannot be combined */
     void *state;               /* the state that the work function gets if there is no start function */
-    /* names of the program and of the worker's cores, which the master writes to the record; not NULL */
+    /* program: name of the program; binding: text that names the worker's cores. The master writes both to
+     * the record. Neither may be NULL. */
     const char *program, *binding;
-    /* version of the program; NULL: ""; the master refuses a worker whose version differs from its own */
+    /* version of the program; NULL means "". The master refuses a worker if this differs from the master's
+     * version. */
     const char *program_version;
     kl_clock clock;
     /* seconds of work after which the worker checks for messages; 0: it checks after each task */
@@ -73,9 +76,9 @@ typedef struct kl_worker_options {
     bool (*core)(void *driver, double *run_s, double *delay_s);
     /* Return the bytes of memory that the worker's process uses. NULL: the worker's memory is not limited. */
     uint64_t (*memory)(void *driver);
-    /* End the process, and do not return. The second thread calls this function during a task, if the master
-     * dismisses the worker or has been gone for some time; anew: true if a new worker replaces this one.
-     * NULL: the worker finishes its task before it ends. */
+    /* End the process; this function does not return. The thread that handles messages during a task calls it
+     * if the master dismisses the worker, or has been gone for some time. The parameter anew is true if a new
+     * worker replaces this one. NULL: the worker finishes its task before it ends. */
     void (*abandon)(void *driver, const kilter_error *why, bool anew);
     /* folder for signals of peers; NULL: the worker cannot take part in runs with such signals */
     const kl_signal_folder *signals;
@@ -84,8 +87,8 @@ typedef struct kl_worker_options {
 /* A second thread may handle messages while a task runs; this is called attending. These are the functions
  * for it. */
 typedef struct kl_attendance {
-    /* Called before the work function (begins = true) and after it (begins = false). The second thread may
-     * attend between the two calls. */
+    /* The worker calls this function before the work function (begins = true) and after it (begins = false).
+     * Between the two calls, the second thread may handle messages. */
     void (*works)(void *self, bool begins);
     /* Return the CPU time of the thread that does the task. Both threads call this function. */
     double (*busy_s)(void *self);
@@ -137,29 +140,29 @@ void kl_worker_adopt(kl_worker *worker, kl_transport *transport);
 /* Let a second thread handle messages during tasks (attend). attendance with zeros: no thread attends. */
 void kl_worker_let_attend(kl_worker *worker, const kl_attendance *attendance);
 /* Handle messages during a long task: receive and answer messages, send results that are ready, request
- * tasks, send heartbeats. The first call in a task only notes that the task runs. The next turn returns the
- * errors. */
+ * tasks, send heartbeats. The first call in a task only notes that the task runs. If an error occurs here,
+ * the worker's next turn returns it. */
 void kl_worker_attend(kl_worker *worker);
 /* Return the time at which ready results should be sent although a task runs. HUGE_VAL: no results are
  * ready, or no task runs. */
 double kl_worker_results_due_s(const kl_worker *worker);
-/* Fill in two fields of the heartbeat: the task at hand, and the part of the core's time that tasks at this
- * worker usually get. */
+/* Fill in two fields of the heartbeat. One is the task that the worker does now. The other is the part of its
+ * core's time that tasks at this worker usually get. */
 void kl_worker_name_task(const kl_worker *worker, kl_heartbeat *heartbeat);
 
 /* --- master --- */
 
-/* Results of tasks [lo, lo + count) that wait to be delivered to the user. They were checked, and
- * kl_wire_next_result() reads them. Small results are copied into the memory behind this struct. So small
- * results that wait need little more memory than their own size. */
+/* Results of tasks [lo, lo + count) that wait to be delivered to the user. The results were checked;
+ * kl_wire_next_result() reads them. Small results are copied to the member `copy`, so that their message need
+ * not be kept. */
 typedef struct kl_delivery {
     struct kl_delivery *next;
     uint64_t lo, count;
     const uint8_t *results;
     size_t size; /* bytes of all results together */
     uint32_t worker;
-    /* true: `results` is one combination of the results of `count` tasks, in the form of kl_wire_put_sum();
-     * `lo` is the first of these tasks */
+    /* true: the results of `count` tasks were combined into one. Then `results` is this combination, as
+     * kl_wire_put_sum() writes it, and `lo` is the first of these tasks. */
     bool is_sum;
     kl_message message; /* the message that contains the bytes of `results`; zeros: the results were copied */
     uint8_t copy[];
@@ -181,7 +184,7 @@ static const double KL_TIMEOUT_LEAST_S = 0.5;
 /* Limits of a task and of a worker. In each member, 0 means that there is no limit. */
 typedef struct kl_limits {
     double task_s; /* seconds that a task may take */
-    /* time limit of a task, as a multiple of the usual time of a task with its weight */
+    /* time limit of a task, as a multiple of the time that tasks of the same weight usually take */
     double task_times;
     uint32_t retries;      /* how many times a failed task is tried again */
     uint64_t worker_tasks; /* number of tasks after which a worker is replaced */
@@ -193,7 +196,7 @@ typedef struct kl_master_options {
     const kl_policy *policy;
     kl_clock clock;
     const char *program; /* name of the program; the master refuses workers of a program with another name */
-    /* version of the program; NULL: ""; the master refuses workers of another version */
+    /* version of the program; NULL means "". The master refuses workers of another version. */
     const char *program_version;
     char host[128]; /* name of the master's host, in the form of kl_hello.host; "": unknown */
     /* a task fails after this many of its workers were lost; 0: after 5, the default */
@@ -203,14 +206,14 @@ typedef struct kl_master_options {
     uint32_t seats; /* number of active workers in the first run; 0: all connected workers */
     bool release;   /* true: workers that are not needed are released from the farm */
     bool once;      /* true: tasks get no speculative copies */
-    /* a member that has sent no greeting after this many seconds is disconnected; 0: never */
+    /* seconds within which a new member must send its greeting, or it is disconnected; 0: no limit */
     double greeting_s;
     /* Print a warning for the user. The warning is one sentence, which is `text` followed by `more`. NULL:
      * there are no warnings. */
     void (*warn)(void *self, const char *text, const char *more);
     /* Report that the worker in process `pid` is lost. missed: true if the worker was ready to work and was
-     * not leaving. The function may write to `how` in which way the process ended ("was killed by …"). NULL:
-     * the master is never told how a process ended. */
+     * not leaving. The function may write to `how` why the process ended ("was killed by …"). NULL: the
+     * master never knows why a process ended. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
     /* Replace the worker in process `pid`. at_once: true if the worker must be killed now; otherwise it ends
      * by itself. NULL: workers are replaced without the master's help. */
@@ -235,9 +238,8 @@ typedef struct kl_master_options {
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
                             kilter_error *error);
 void kl_master_free(kl_master *master);
-void kl_master_record(
-    kl_master *master,
-    kl_trace *trace); /* from now on, write to the record, beginning with rows for the connected workers */
+/* Write to the record `trace` from now on. First write a row for each connected worker. */
+void kl_master_record(kl_master *master, kl_trace *trace);
 
 /* Wait up to timeout_s for an event (below 0: for ever), handle the event, and deal tasks. After an error,
  * the farm cannot continue. */
@@ -255,8 +257,8 @@ uint32_t kl_master_ready(const kl_master *master);
 uint32_t kl_master_refused(const kl_master *master);
 /* Return whether the worker in process `pid` is ready for tasks. */
 bool kl_master_knows(const kl_master *master, uint64_t pid);
-bool kl_master_sees(const kl_master *master,
-                    uint64_t pid); /* Return whether the worker in process `pid` has sent its greeting. */
+/* Return whether the worker in process `pid` has sent its greeting. */
+bool kl_master_sees(const kl_master *master, uint64_t pid);
 /* Set the number of workers that are being started. A farm that has lost all its workers waits for these new
  * ones. */
 void kl_master_expect(kl_master *master, uint32_t coming);
@@ -283,9 +285,9 @@ void kl_master_note_peers(kl_master *master, uint64_t tasks, double elapsed_s);
  * decision's `count` is the number of peers; 0: the master organises the run. */
 kl_decision kl_master_way(const kl_master *master, const kilter_run *run, kl_organise wanted);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
-/* Add `count` tasks to a run with run->grows; the tasks in `done` are already done. The function
- * kl_master_grown() says that no more tasks will be added. The run then ends when all its tasks are done. If
- * the run has ended early, both functions do nothing. */
+/* Add `count` tasks to a run with run->grows; the tasks in `done` are already done. Call kl_master_grown()
+ * when no more tasks will be added. The run then ends when all its tasks are done. If the run has ended
+ * early, both functions do nothing. */
 kilter_status kl_master_grow(kl_master *master, uint64_t count, const kilter_bytes *inputs,
                              const double *weights, kl_spans done, kilter_error *error);
 void kl_master_grown(kl_master *master);
@@ -302,9 +304,9 @@ kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl
 /* Store the farm's answer to a program that asked how many tasks its next run should have. Call this before
  * kl_master_begin(). */
 void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
-/* A forecast that the program itself makes for its coming runs, which goes to the record. */
+/* The program's own forecast of its coming runs. It is written to the record. */
 typedef struct kl_expectation {
-    uint64_t runs; /* 0: nothing */
+    uint64_t runs; /* number of coming runs; 0: there is no forecast */
     double end_s;  /* time at which the last of these runs should end, on the master's clock */
     char reason[KL_REASON_BYTES];
 } kl_expectation;
@@ -315,17 +317,18 @@ void kl_master_note_expectation(kl_master *master, const kl_expectation *expecta
 typedef struct kl_late {
     uint64_t task;
     uint32_t worker;
-    /* elapsed_s: seconds for which the task has run; usual_s: usual seconds for its weight; elapsed_s = 0:
-     * no task is late */
+    /* elapsed_s: seconds for which the task has run, 0 if no task is late; usual_s: seconds that tasks of its
+     * weight usually take */
     double elapsed_s, usual_s;
 } kl_late;
 kl_late kl_master_late(const kl_master *master);
 /* Facts about a run that only the program knows, for the progress line. All zero: none are known. */
 typedef struct kl_telling {
     const char *things; /* word for one task in the progress line; NULL: "task" */
-    uint64_t failed;    /* number of tasks whose results report a failure */
+    uint64_t failed;    /* number of tasks that are done but whose results report a failure */
     uint64_t to_come;   /* number of tasks that the program will add */
-    uint64_t chain;     /* longest chain of tasks that must follow each other, in the form of kl_left_ask */
+    /* number of tasks in the longest chain in which each task waits for the task before it */
+    uint64_t chain;
 } kl_telling;
 
 /* The progress of a run, as the progress line shows it. */
@@ -334,16 +337,18 @@ typedef struct kl_progress {
     uint64_t tasks, done, failed;
     uint32_t workers;
     double elapsed_s;
-    bool known; /* true: the time left is known; it lies within its interval with a probability of 90 % */
+    /* true: `left` is known; the time left lies within this interval with a probability of 90 % */
+    bool known;
     kl_left left;
     kl_late late;
 } kl_progress;
 
 void kl_master_progress(kl_master *master, const kl_telling *more, kl_progress *progress);
-/* Print the progress as "42 % · 420 of 1000 tasks · 3 failed · 2 workers · 9.1 s · 12 to 14 s left (90 %)".
- * columns: width of the terminal, on which a progress bar comes first; 0: the output is not a terminal. */
+/* Write the progress line to `text`. An example is "42 % · 420 of 1000 tasks · 3 failed · 2 workers · 9.1 s ·
+ * 12 to 14 s left (90 %)". columns: width of the terminal; 0: the output is not a terminal. On a terminal,
+ * the line begins with a progress bar. */
 void kl_progress_print(const kl_progress *progress, int columns, char *text, size_t size);
-/* write to the record the measurements of the last run that help a later farm of the program */
+/* Write to the record how many workers a later farm of the same program should use. */
 void kl_master_advise(kl_master *master);
 /* tell every worker that the farm is closed; call this before freeing the master */
 void kl_master_end(kl_master *master);
@@ -379,7 +384,8 @@ typedef struct kl_worker_state {
     uint32_t worker;
     kl_worker_doing doing;
     double rate_units_per_s; /* units of work that the worker does per second; 0: not known */
-    double busy_s;           /* seconds that the worker spent on tasks of this run, or of the last run */
+    /* seconds that the worker spent on tasks of the current run; between runs: of the last run */
+    double busy_s;
     uint64_t chunks, queued_tasks;
 } kl_worker_state;
 
@@ -410,7 +416,7 @@ typedef struct kl_farm_state {
     uint64_t run, tasks, done;
     double elapsed_s; /* seconds since the current run began; if it has ended, its length */
 
-    kl_linear message; /* present cost of a message: m_o [s] for each message, and λ [s/byte] for each byte */
+    kl_linear message; /* present cost of a message: m_o seconds, and λ seconds more for each of its bytes */
     double answer_s;   /* seconds that the master needs to answer a request for work */
     /* measurements of the last run that ended, without the workers' speeds; workers = 0: no run has ended */
     kl_iteration last;

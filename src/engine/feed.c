@@ -81,8 +81,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
 kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
     kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
-    /* check for late workers at once if all tasks have been dealt now; if the workers with the last tasks
-     * have stopped, no further event may come */
+    /* If all tasks have been dealt now, check for late workers at once. The workers with the last tasks may
+     * have stopped, and then no further event comes. */
     return status == KILTER_OK && m->balance.bag.left == 0
                ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
                : status;

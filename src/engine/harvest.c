@@ -15,7 +15,7 @@ enum {
     LAST_AT = 8,     /* offset of the field `last` in the head of a value */
     STAT_BYTES = 44, /* worker, count, mean, m2, least, greatest */
     SEGMENT_BYTES = 20,
-    COUNT_AT = 12, /* offsets of the fields `count` and `bytes` in a segment */
+    COUNT_AT = 12, /* COUNT_AT, BYTES_AT: offsets of the fields `count` and `bytes` in a segment */
     BYTES_AT = 16,
 };
 

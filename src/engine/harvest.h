@@ -1,5 +1,6 @@
-/* A value of a peer: the results of tasks, with measurements of these tasks. Peers combine values on their
- * way to the master (kl_combine). Reading a value is safe for any bytes. Private to the folder engine. */
+/* In a run that workers organise as peers, a peer sends a value to report. A value has results of tasks and
+ * measurements of these tasks. Other peers combine values on the way to the master (kl_combine). Any bytes
+ * may be read as a value: malformed ones are refused. Private to the folder engine. */
 #ifndef KL_HARVEST_H
 #define KL_HARVEST_H
 

@@ -440,7 +440,7 @@ static void workers_of_another_version_are_refused_by_name(void **state) {
 /* the kinds of notes between peers, with the same numbers as in the folder peer */
 enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 };
 
-typedef struct rough_note { /* the parts of a note between peers that the test chooses */
+typedef struct rough_note { /* a note, which is a message between peers; the test chooses these parts of it */
     uint8_t kind;
     uint32_t round, peers, gone, standing;
     uint64_t tasks;         /* number of tasks in the note's list of tasks */

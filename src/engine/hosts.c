@@ -1,5 +1,5 @@
-/* The hosts of workers: which workers each host has, how many workers it has lost, and whether a user has
- * released its workers. */
+/* The hosts of the workers. For each host, this file counts the workers and the lost workers, and notes
+ * whether a user has released its workers. */
 #include <stdio.h>
 #include <string.h>
 

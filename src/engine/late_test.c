@@ -131,8 +131,8 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     now.drop_s = f.master_actor.now_s + 0.1;
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
-    /* 0.1 s until the workers slow down, 0.35 s for the remaining work on two workers, 0.2 s for two tasks of
-     * a slow worker */
+    /* After 0.1 s, two workers slow down. The other two need 0.35 s for the remaining work. Two tasks of a
+     * slow worker take 0.2 s. */
     assert_true(elapsed_s < 0.1 + 0.35 + 0.2);
     stepped_close(&f);
 }
@@ -166,7 +166,7 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        /* begun_late_s: time that two checks for late workers take */
+        /* begun_late_s: seconds until the second check for late workers */
         double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3;
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);

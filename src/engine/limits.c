@@ -1,8 +1,8 @@
 /* Limits on the time and memory of a task. A task that exceeds a limit fails. A task cannot be interrupted,
  * so the worker process that does it is ended and replaced. */
-/* The message HEARTBEAT tells the master which task the worker does, for how long the task has run, and how
- * much memory the process uses. If a limit is exceeded, the master sends RENEW, and kills the process if it
- * is local. */
+/* The message HEARTBEAT tells the master which task a worker does and for how long. It also says how much
+ * memory the worker's process uses. If a limit is exceeded, the master sends RENEW, and kills the process if
+ * it is local. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

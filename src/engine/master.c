@@ -73,7 +73,7 @@ static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *m
 
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_message_type type = kl_wire_type(message->data, message->size);
-    /* ignore this message, because the worker sent it before it knew that it must leave */
+    /* ignore this message, because the worker sent it before it knew that it has to leave */
     if (one->stage == LEAVING && (type == KL_READY || type == KL_ECHO))
         return KILTER_OK;
     switch (type) {
@@ -130,7 +130,7 @@ static double work_due_s(const kl_master *m) {
     return m->feeding.all ? 0 : m->feeding.look_again_s > 0 ? m->feeding.look_again_s : HUGE_VAL;
 }
 
-/* Return the time at which the next member that has sent no greeting is sent away. */
+/* Return the time at which the master disconnects the next member that has sent no greeting. */
 static double silent_due_s(const kl_master *m) {
     return m->members.greeting > 0 && m->options.greeting_s > 0 ? m->members.silent_s : HUGE_VAL;
 }
@@ -139,8 +139,8 @@ double kl_master_due_s(const kl_master *m) {
     return fmin(fmin(work_due_s(m), kl_run_peers_due_s(m)), silent_due_s(m));
 }
 
-/* Record the time for which the master worked on an answer that dealt one chunk; left: number of tasks that
- * were not dealt before this answer. */
+/* The master has dealt one chunk in its answer to a message. Store the time that this took. left: number of
+ * tasks that were not dealt before this answer. */
 static void note_answer(kl_master *m, double busy_s, double waited_s, uint64_t left) {
     kl_balance_answer_cost(&m->balance, busy_s);
     if (m->options.clock.busy_s && m->balance.bag.left + 1 == left)
@@ -190,8 +190,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     return status;
 }
 
-/* Tell new members that the farm ends. A new worker that saw only the end of its connection would wait for
- * the master to come back. */
+/* Tell new members that the farm ends. Otherwise a new worker would see only that its connection has ended,
+ * and would wait for the master to come back. */
 static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
     double until_s = kl_now_s(&m->options.clock) + NEWLY_COME_S;
     kl_event event;

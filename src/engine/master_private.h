@@ -69,14 +69,15 @@ typedef struct kl_twin {
     uint64_t lo, hi, chunk[2];
     uint32_t worker[2]; /* the workers that have these two chunks */
     uint32_t copies;    /* number of copies of these tasks so far, including this copy */
-    uint64_t next[2];   /* next twin in the list of the first chunk, and in the list of the second chunk */
+    uint64_t next[2];   /* the twins of a chunk form a list; next[i]: next twin in the list of chunk[i] */
 } kl_twin;
 
 /* All pairs of chunks with the same tasks (twins); twins.c. All zero: there are none. */
 typedef struct kl_twins {
     kl_twin *list;
     uint64_t count, room;
-    /* hash table that finds the first twin of a chunk; bucket_count is a power of 2 */
+    /* hash table that finds the first twin (pair of chunks with the same tasks) of a chunk; bucket_count is a
+     * power of 2 */
     uint64_t *buckets, bucket_count;
     /* true: some tasks of this run were copied to a second worker, so they may be executed more than once */
     bool any;
@@ -107,7 +108,7 @@ typedef struct kl_registry {
     member *list; /* members of the farm, in order of `peer` */
     size_t count;
     uint64_t room;
-    kl_peer *peers; /* for each index in the load balance (place), the kl_peer of its worker */
+    kl_peer *peers; /* peers[i]: the peer of the worker whose index in the load balance (place) is i */
     uint32_t peer_count;
     /* number of members in each stage; `ready` counts working and resting workers */
     uint32_t greeting, probing, ready, leaving;
@@ -116,7 +117,7 @@ typedef struct kl_registry {
     /* number of workers so far that could not work, or that left without being asked to */
     uint32_t refused;
     uint32_t coming;      /* number of workers that are being started */
-    double silent_s;      /* time at which the next member in stage GREETING is sent away */
+    double silent_s;      /* time at which the master disconnects the next member that has sent no greeting */
     char last_loss[256];  /* sentence about the worker that was lost last */
     kl_trouble *troubles; /* hosts.c */
     uint64_t trouble_count, trouble_room;
@@ -175,7 +176,8 @@ typedef struct kl_run_use { /* use.c */
     double farm_then_s, callbacks_then_s;
 } kl_run_use;
 
-/* The choice of the number of active workers. team.c makes it between runs, glance.c within a run. */
+/* The choice of the number of active workers. The file team.c chooses between runs, and glance.c within a
+ * run. */
 typedef struct kl_staff {
     kl_tuning pending; /* tuning points that take effect with the next run */
     uint32_t seats;    /* wanted number of active workers; 0: all workers */
@@ -191,9 +193,10 @@ typedef struct kl_planning {
     /* seconds for which the program computes alone after a run, as a linear function of that run's number of
      * tasks [t_M(T)] */
     kl_line alone;
-    double master_s;    /* seconds that the program has computed since the last run [l_m] */
-    double lost_s;      /* seconds of a run that the fork-join model does not explain */
-    uint64_t lost_runs; /* number of the run after which the value of lost_s was found */
+    double master_s; /* seconds that the program has computed since the last run [l_m] */
+    double lost_s;   /* seconds of a run that the fork-join model does not explain */
+    /* value of run.number when lost_s was last updated, which happens once after each run */
+    uint64_t lost_runs;
     /* the number of tasks that the farm has proposed to the program for its next run; decision.count = 0: the
      * farm has proposed none */
     kl_grain_plan grain;
@@ -219,7 +222,8 @@ typedef struct kl_run_peers {
     kl_reaper reaper;
     kl_node_actions actions;
     double wake_s;
-    /* self: messages of the root to itself, each after its length; message: memory for one message */
+    /* self: messages that the root sends to itself, with its length before each one; message: memory for one
+     * message */
     kl_buffer self, message;
     uint32_t deaths, seen_deaths;
     bool malformed;       /* true: the last message that the root received was malformed */
@@ -240,10 +244,10 @@ typedef struct kl_organising {
      * run */
     double by_master_task_s, by_peers_task_s;
     uint32_t peers_count;
-    /* index n·T² of the best number n of workers with a master, as last chosen. T is the time of a run
-     * divided by its number of tasks. 0: the number is not chosen yet */
+    /* index n·T² of runs with a master and n workers, for the best number n found so far. T is the time of a
+     * run divided by its number of tasks. 0: no best number is found yet */
     double best_index;
-    double lost_s; /* seconds that runs of the master have lost since the last run that peers organised */
+    double lost_s; /* seconds that runs with a master have lost since peers last organised a run */
 } kl_organising;
 
 struct kl_master {
@@ -311,14 +315,14 @@ kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, 
                                kilter_error *error);
 /* Return whether this chunk is a copy of tasks of another chunk. */
 bool kl_twins_is_copy(const kl_twins *twins, uint64_t chunk);
-/* Prepare a copy of `tasks` for the worker with the index `to` in the load balance. The tasks must be the
- * last ones among those tasks of `chunk` that only one worker has. The function kl_twins_add() later sets the
- * number of the new chunk. */
+/* Prepare a copy of `tasks` for the worker with the index `to` in the load balance. Some tasks of `chunk` may
+ * be copied already. Among the tasks that are not copied, `tasks` must be the last ones. The function
+ * kl_twins_add() later sets the number of the new chunk. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
-/* The tasks of the chunk that may be copied begin at chunk->at. Return where they end; chunk->at: no task may
- * be copied. A task may be copied if it was not copied from this chunk before, and if the limit allows one
- * more copy. */
+/* The tasks of the chunk that may be copied begin at chunk->at. Return the index after the last of them. If
+ * this is chunk->at, no task may be copied. A task may be copied if it was not copied from this chunk before,
+ * and if the limit allows one more copy. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
 /* Return the first part of `span` that another worker has, too, because these tasks of the chunk were
  * copied. Empty: there is none. */
@@ -332,7 +336,7 @@ kilter_status kl_master_settle_twins(kl_master *master, uint64_t chunk, kl_span 
 kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span, bool *at_other,
                                    kilter_error *error);
 
-/* --- undone.c: the end of chunks; tasks that were not done are dealt again --- */
+/* --- undone.c: chunks that end; tasks that were not done are dealt again --- */
 
 void kl_master_end_chunk(kl_master *master, member *one, size_t i, bool lost);
 void kl_master_record_failure(kl_master *master, const member *one, kl_trace_failure_row row);
@@ -354,8 +358,8 @@ void kl_master_end_chunks(kl_master *master);
 bool kl_master_has_suspect(const kl_master *master, const member *one);
 /* Mark these tasks as suspects: each may have killed the worker `last`, which had them. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Deal again the tasks that only the worker `last` had. If that worker was lost, a task that it had begun
- * may be the cause: it is marked as a suspect, or it fails. */
+/* Deal again the tasks that only the worker `last` had. If that worker was lost, a task that it had begun may
+ * be the cause. Mark such a task as a suspect, or let it fail. */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
 /* Take a suspect (a task that may have killed its worker) for this worker. If possible, take one that this
  * worker has not had before. */
@@ -385,8 +389,8 @@ kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, d
 /* When no task is left to deal, recall tasks from late workers or copy them. */
 kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 
-/* Deal a copy of `tasks` to the worker `to`. The tasks must be the last ones among those tasks of `chunk`
- * that only one worker has. */
+/* Deal a copy of `tasks` to the worker `to`. Some tasks of `chunk` may be copied already. Among the tasks
+ * that are not copied, `tasks` must be the last ones. */
 kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, kl_span tasks, member *to,
                              double finish_s, kilter_error *error);
 
@@ -419,8 +423,8 @@ kilter_status kl_run_peers_begin(kl_master *master, kilter_error *error);
 kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *error);
 /* Handle that the worker has gone, and tell the other peers. */
 kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
-/* Pass the peer's message to the root; peers.malformed then says whether the message was malformed. After
- * this, call kl_run_peers_look(), which does what the root must do. */
+/* Pass the peer's message to the root, which is the master's part in the run. Set peers.malformed if the
+ * message is malformed. After this, call kl_run_peers_look(), which does what the root must do. */
 kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
 kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
 /* Return the time at which the master must act as root of the peers; HUGE_VAL: it need not act. */
@@ -464,8 +468,8 @@ kilter_status kl_master_on_peer_message(kl_master *master, member *one, const kl
 
 /* --- limits.c: limits on the time and memory of a task --- */
 
-/* Check the limits when a heartbeat has come. If the task in it exceeds a limit, the task fails and its
- * worker is ended. */
+/* A heartbeat of the member has come. If the task that it names exceeds a limit, let the task fail, and end
+ * the worker. */
 kilter_status kl_master_check_hand(kl_master *master, member *one, kilter_error *error);
 kilter_status kl_master_on_renewal(kl_master *master, member *one, const kl_message *message,
                                    kilter_error *error);
@@ -517,8 +521,7 @@ void kl_master_note_iteration(kl_master *master); /* store the measurements of t
 void kl_master_end_if_done(kl_master *master);
 /* Return whether the run cannot continue, because no worker is left and none will join. */
 bool kl_master_is_abandoned(const kl_master *master);
-kilter_status
-kl_master_check_workers(kl_master *master,
-                        kilter_error *error); /* End the run if no worker is left and none will join. */
+/* End the run if no worker is left and none will join. */
+kilter_status kl_master_check_workers(kl_master *master, kilter_error *error);
 
 #endif

@@ -127,12 +127,13 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* --- greeting --- */
 
-/* Only PROBED_AT_ONCE workers are measured at the same time, so that their messages do not delay each other.
- * Further workers that join meanwhile are not measured, because messages cost the same for all. */
+/* The master measures the cost of messages with at most PROBED_AT_ONCE workers at the same time, so that
+ * their messages do not delay each other. It measures nothing with workers that join meanwhile, because
+ * messages cost the same for all workers. */
 enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
-/* Return whether the greeting names the master's program. Compare the names in the form that greetings have:
- * cut, and without control characters. */
+/* Return whether the greeting names the master's program. A greeting has a shortened name without control
+ * characters. Bring the master's name into the same form before the two names are compared. */
 static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     kl_hello own = {.version = KL_WIRE_VERSION}, got;
     snprintf(own.program, sizeof own.program, "%s", m->options.program);
@@ -218,8 +219,8 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
     return status;
 }
 
-/* Return whether messages to this worker measure the link. Only the first workers on other hosts measure it,
- * one after the other. */
+/* Return whether to measure the speed of the link with messages to this worker. Only the first LINKS_MEASURED
+ * workers on other hosts are used for this, one after the other. */
 static bool measures_link(const kl_master *m, const member *one) {
     return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
            strcmp(one->host, m->options.host) != 0;
@@ -231,8 +232,8 @@ static kilter_status start_working(kl_master *m, member *one, kilter_error *erro
     kl_balance_present(&m->balance, one->worker, true);
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
-    /* a worker that does not measure the link works at once; the time of its first chunk shows the worker's
-     * speed */
+    /* If the number of active workers is fixed and reached, a new worker rests. Otherwise it works at once,
+     * because the time of its first chunk shows its speed. */
     bool fixed = m->staff.by_hand || m->run.number == 0 || m->staff.team.tried_from > 0;
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)

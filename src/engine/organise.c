@@ -5,12 +5,12 @@
 #include "engine/master_private.h"
 
 /* In one message, a peer sends its own results and those of the peers below it in the tree. These are the
- * results of at most PEERS_IN_REPORT peers. A message has at most 1 GiB. The limit PEER_BYTES leaves room for
- * messages of four times the mean size. */
+ * results of at most PEERS_IN_REPORT peers. A message has at most 1 GiB. PEER_BYTES is a quarter of this,
+ * because a message may have four times the mean size. */
 static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
-/* Each worker does an equal part of the run. Return whether the results of PEERS_IN_REPORT parts are too
- * large for one message. result_bytes = 0: the size of a result is not known. */
+/* Assume that each worker does an equal part of the run. Return whether the results of PEERS_IN_REPORT parts
+ * are too large for one message. result_bytes = 0: the size of a result is not known. */
 static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
     double workers = fmax(1, m->members.ready - m->members.resting);
     double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / workers);
@@ -85,14 +85,15 @@ void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     o->lost_s = 0;
 }
 
-/* Add the last run, which the master organised, to the mean. The farm's first run is slower than later runs.
- * The mean leaves it out as soon as there is a second run. */
+/* Add the last run, which the master organised, to the mean. The farm's first run is usually slower than
+ * later runs. If the second run is faster, the mean leaves the first run out. */
 static void note_master(kl_master *m) {
     kl_organising *o = &m->organising;
     o->by_master = kl_master_iteration(m);
     o->by_master.speeds = (kl_speeds){0};
-    o->by_master_task_s = kl_organise_mean(o->master_runs < 2 ? 0 : o->by_master_task_s,
-                                           o->by_master.elapsed_s / (double)o->by_master.tasks);
+    double latest_s = o->by_master.elapsed_s / (double)o->by_master.tasks;
+    bool learning = o->master_runs == 1 && latest_s < o->by_master_task_s;
+    o->by_master_task_s = kl_organise_mean(learning ? 0 : o->by_master_task_s, latest_s);
     o->master_runs++;
     o->lost_s += kl_organise_lost_s(&o->by_master);
 }

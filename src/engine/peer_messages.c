@@ -1,4 +1,4 @@
-/* Messages of workers that are peers in a run, or will be. */
+/* Handle messages of workers that organise a run as peers, or are about to begin such a run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static kilter_status on_where(kl_master *m, member *one, const kl_message *messa
     return post(m, one, &out, error);
 }
 
-/* Return up to which task the wanted inputs fit in one message. */
+/* Return the index after the last wanted task whose input fits into the same message. */
 static uint64_t fit(const kilter_bytes *inputs, const kl_wanted *wanted) {
     uint64_t bytes = 0, hi = wanted->lo;
     do {

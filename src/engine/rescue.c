@@ -1,4 +1,4 @@
-/* Late workers at the end of a run, when no task is left to deal and another worker waits. The file
+/* Handle late workers at the end of a run, when no task is left to deal and another worker waits. The file
  * `decide/rescue.c` decides what to do about late workers. This file collects the data for such a decision,
  * and carries the decision out. */
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Handle the results that workers send, of which only one counts for each task, and the tasks that workers
- * return undone. */
+/* Handle the results that workers send, and the tasks that workers return without having done them. If
+ * several workers send a result for a task, only the first result counts. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
@@ -39,8 +39,8 @@ static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s
            s->last == (at + s->count == chunk->hi);
 }
 
-/* Return whether the segments of a message are for the worker's oldest chunk, then for the next one, and so
- * on. Workers do their chunks in this order. The message was checked before. */
+/* Return whether the segments of a message are in the order in which workers do their chunks. The segments of
+ * the oldest chunk must come first, then those of the next chunk. The message was checked before. */
 static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;

@@ -99,8 +99,8 @@ static int by_worker(const void *a, const void *b) {
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-/* Find a peer of the run by the number of its worker. The list begins with the peers of the run's beginning,
- * in order of these numbers. Peers that joined later come after them. */
+/* Find a peer of the run by the number of its worker. The list begins with the peers with which the run
+ * began, sorted by these numbers. Peers that joined later come after them. */
 static const kl_run_peer *peer_of_worker(const kl_run_peers *p, uint32_t worker) {
     kl_run_peer key = {.worker = worker};
     const kl_run_peer *found =
@@ -143,7 +143,8 @@ static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_byte
     return status;
 }
 
-/* Take the results of a->task tasks, which came with the action. From now on, these tasks count as done. */
+/* The action `a` brings the results of a->task tasks. Take these results. From now on, the tasks count as
+ * done. */
 static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kl_harvest h;
@@ -318,7 +319,8 @@ static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
     return ok;
 }
 
-/* Move the next `count` tasks of `rest` to `out`; *at and *i say where they begin. false: memory ran out. */
+/* Add the next `count` tasks of `rest` to `out`. *i: index of the present span in `rest`; *at: the part of
+ * this span that no call has added yet. false: memory ran out. */
 static bool cut(const kl_ranges *rest, kl_span *at, size_t *i, uint64_t count, kl_ranges *out) {
     bool ok = true;
     while (count > 0 && *i < rest->count && ok) {
@@ -355,8 +357,8 @@ static kilter_status tell_peer(kl_master *m, member *one, const kl_ranges *tasks
     return status;
 }
 
-/* Give each peer a part of the tasks. If all speeds are known, its part is in proportion to its speed;
- * otherwise all parts are equal. */
+/* Give each peer a part of the tasks. If all speeds are known, a peer's part is in proportion to its speed.
+ * Otherwise all parts are equal. */
 static kilter_status share_out(kl_master *m, const kl_ranges *rest, kilter_error *error) {
     const kl_run_peers *p = &m->peers;
     double all = 0, before = 0, tasks = (double)kl_ranges_sum(rest);
@@ -555,8 +557,8 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
     return post(m, one->peer, &out, error);
 }
 
-/* Handle that a worker has left by itself, which does not count as a death. Another peer may have reported
- * it as gone before its own message came. */
+/* Handle that a worker has left by itself, which does not count as a death. If another peer has reported the
+ * worker as gone before, this report was counted as a death, so undo that. */
 static void forgive(kl_run_peers *p, kl_peer peer) {
     for (uint32_t i = 1; i < p->count; i++)
         if (p->list[i].peer == peer && p->list[i].reported) {

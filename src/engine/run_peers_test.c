@@ -108,7 +108,8 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             /* enough attempts that the master never takes over because of deaths */
+                             /* enough attempts that the master never deals the tasks itself because workers
+                              * died */
                              .attempts = 1000,
                              .attended = seed % 2,
                              .room = MOST_WORKERS,
@@ -203,7 +204,8 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
         killed[k] += w.killed;
         stepped_close(&w.farm);
     }
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) /* CALL needs 18 peers, COPIED a straggler */
+    /* CALL and COPIED may not occur, because CALL needs 18 peers and COPIED needs a straggler */
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         assert_true(killed[k] > 0 || kinds[k] == CALL || kinds[k] == COPIED);
 }
 
@@ -406,8 +408,8 @@ static void inputs_come_in_messages_of_limited_size(void **state) {
     free(all);
 }
 
-/* If the results of 13 equal parts of a run exceed 256 MiB, the run needs a master, unless its results are
- * combined. */
+/* A peer may send the results of 13 peers in one message. If the results of 13 equal parts of a run exceed
+ * 256 MiB, the run needs a master, unless its results are combined. */
 static void large_results_need_a_master(void **state) {
     (void)state;
     world w;

@@ -225,7 +225,7 @@ kilter_status kl_master_cancel(kl_master *m, kilter_error *error) {
 
 /* Return whether the run cannot continue, because no worker is left and none will join. */
 bool kl_master_is_abandoned(const kl_master *m) {
-    /* a run whose tasks are all done so far can continue, because more tasks may be added */
+    /* if all present tasks are done, the run can continue, because more tasks may be added */
     bool done = m->run.done == m->run.summary.tasks;
     if (!m->run.running || done || m->members.ready > 0 || m->members.coming > 0 || m->options.may_join)
         return false;

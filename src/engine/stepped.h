@@ -3,9 +3,9 @@
  * gives exactly the same run. */
 /* Every actor (master or worker) has its own time. The actor whose next event comes first has the next turn.
  * Later actions of other actors cannot affect this turn, because messages take time. */
-/* Only a task moves its worker's time ahead of the other actors' times. When the worker checks for messages
- * after the task, other actors may not have sent theirs yet. The worker gets these messages at its next
- * check. In an attended farm, the other actors catch up before each check, also during a long task. */
+/* A task moves its worker's time ahead of the other actors' times. When the worker then checks for messages,
+ * the other actors may not have sent theirs yet. The worker gets these messages at its next check. If
+ * farm->attended is set, the other actors first handle all earlier events, also during a long task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -17,8 +17,8 @@
 
 #include "engine/engine.h"
 
-/* The transport of an actor. Sending a message takes time of the sender. In an attended farm, the other
- * actors catch up before an actor checks for messages. */
+/* The transport of an actor. Sending a message takes time of the sender. If farm->attended is set, the other
+ * actors handle all earlier events before a worker checks for messages. */
 typedef struct stepped_wire {
     kl_transport base;
     kl_transport *inner;
@@ -70,7 +70,7 @@ typedef struct stepped_farm {
     void *user;
     double task_s;        /* seconds that a task takes at speed 1, if its function is stepped_task() */
     uint64_t tasks;       /* number of tasks of the run, including those that were added */
-    kilter_error failure; /* error in a turn of the master that happened while other actors caught up */
+    kilter_error failure; /* error of a turn that the master had within stepped_catch_up() */
 } stepped_farm;
 
 static inline void stepped_catch_up(stepped_farm *f, double now_s);

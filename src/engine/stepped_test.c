@@ -297,8 +297,8 @@ static int work_on_input(const kilter_task *task, kilter_result *result, void *s
     return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
 }
 
-/* Give the last task nearly all the weight. A chunk with a small part of the total weight could then have
- * nearly all tasks, whose inputs do not fit into one message. */
+/* Give the last task nearly all the weight. By weight, nearly all other tasks would then fit into a small
+ * chunk. But their inputs do not fit into one message. */
 static void inputs_fit_their_message_whatever_the_weights(void **state) {
     (void)state;
     enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
@@ -456,8 +456,8 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        /* let workers check for messages during tasks, because a message that waits for the end of a task
-         * would seem slow */
+        /* Let workers check for messages during tasks. Otherwise a message would wait until a task ends, and
+         * would seem slow. */
         stepped_farm f = {.attended = true};
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);

@@ -100,8 +100,9 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Return the index n·T² of the best number n of workers, where T is the time of a run divided by its number
- * of tasks. The best number is one that the plan recommends or considers, or the present number. */
+/* Return the index n·T² of the best number n of workers. T is the time of a run divided by its number of
+ * tasks. The best number is the number that the plan chooses or considers; if there is none, it is the
+ * present number. */
 static double best_index(const kl_iteration *it, const kl_team_plan *plan) {
     bool other = plan->verdict >= KL_TEAM_CHANGED || (plan->verdict == KL_TEAM_REFUSED && plan->seen > 0);
     double n = other ? plan->considered : it->workers;
@@ -168,8 +169,8 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     bool crowded = fixed && m->staff.seats > 0 && m->members.ready - m->members.resting > m->staff.seats;
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
-    /* true: a smaller number of workers is being tried, so the others stay, because they may be needed again
-     */
+    /* true: a smaller number of workers is being tried; do not release resting workers, because they may be
+     * needed again */
     bool on_trial = m->staff.team.tried_from > 0 || m->staff.team.measured < KL_TEAM_PERSISTS;
     if (m->options.release && m->members.resting > 0 && (m->staff.by_hand || !on_trial))
         release(m);

@@ -1,4 +1,4 @@
-/* Check the values that `kilter tune` shows and sets: by tables of cases, and with a farm of threads that is
+/* Check the values that `kilter tune` shows and sets. Use tables of cases, and a farm of threads that is
  * tuned while it runs. */
 #include <math.h>
 #include <setjmp.h>

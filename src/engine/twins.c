@@ -123,7 +123,7 @@ static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member
 
 kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error) {
-    /* send no recall, because an earlier one that is not answered yet includes these tasks */
+    /* send no recall, because an earlier recall, which is not answered yet, includes these tasks */
     if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
         return KILTER_OK;
     kl_buffer out = {0};
@@ -172,8 +172,8 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* The tasks of this pair of chunks are all done. Recall them from the worker of one of the two chunks
- * (`side`). Do nothing if this worker has done them, too. */
+/* The tasks of this pair of chunks are all done. Recall them from the worker that has the chunk number `side`
+ * of the pair. Do nothing if this worker has done them, too. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -182,8 +182,8 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* Find a pair of chunks (twin) that this chunk belongs to, that has some of these tasks, and whose tasks are
- * all done. Return the chunk's link to this pair. NONE: there is none. */
+/* Find a pair of chunks (twin) that this chunk belongs to. The pair must have some of these tasks, and all
+ * its tasks must be done. Return the chunk's link to this pair. NONE: there is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
         const kl_twin *t = twin_at(&m->twins, link);
@@ -206,8 +206,8 @@ kilter_status kl_master_settle_twins(kl_master *m, uint64_t chunk, kl_span tasks
     return status;
 }
 
-/* Return the first part of `span` that another worker has, too, through a twin of chunk `id`. Empty: there
- * is none. */
+/* A twin is a pair of chunks with the same tasks. Return the first part of `span` that another worker has,
+ * too, through a twin of chunk `id`. Empty: there is none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t id, kl_span span) {
     kl_span first = {span.hi, span.hi};
     for (uint64_t link = first_link(twins, id); link != NONE; link = next_link(twins, link)) {
@@ -253,14 +253,15 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* The worker of chunk `id` gives up the tasks in `span`. Let copies of them that were made from `id` count as
- * copies of the chunks from which `id` was copied. */
+/* The worker of chunk `id` gives up the tasks in `span`. Chunk `id` may be a copy, and some of these tasks
+ * may have been copied from it. Let the later copies count as copies of the chunks from which `id` was
+ * copied. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
         links++;
-    /* reserve memory first, so that the lists keep their order; the new twins are not in the list of this
-     * chunk */
+    /* Reserve memory first, because getting more memory may reorder the list that the loops follow. The new
+     * twins are not in this list. */
     bool added = links < 2 || reserve(t, links * links);
     for (uint64_t c = first_link(t, id); c != NONE && added; c = next_link(t, c))
         for (uint64_t o = first_link(t, id); c % SIDES == FIRST && o != NONE && added; o = next_link(t, o)) {
@@ -270,7 +271,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* A pair has two chunks. Return whether the worker of one of them (`side`) still has to do a task in the
+/* Return whether the worker that has the chunk number `side` of the pair still has to do a task in the
  * span. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
@@ -299,7 +300,7 @@ kilter_status kl_master_part_twins(kl_master *m, uint64_t id, kl_span span, bool
         kl_twin t = *twin_at(twins, link);
         *at_other |= is_at(m, &t, 1 - (int)(link % SIDES), common(span, (kl_span){t.lo, t.hi}));
         remove_twin(twins, link / SIDES);
-        /* each of the two workers may now be the only one that has some tasks */
+        /* each of the two workers may now have tasks that no other worker has */
         for (int side = 0; side < SIDES; side++) {
             member *one = kl_master_member(m, t.worker[side]);
             if (one)

@@ -9,7 +9,7 @@
 #include "engine/master_private.h"
 
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
-    if (one->chunks[i].stale) /* do nothing, because the chunk's row was written when its run ended */
+    if (one->chunks[i].stale) /* write no row, because the chunk's row was written when its run ended */
         kl_balance_forget(&m->balance, &one->chunks[i]);
     else
         kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
@@ -19,8 +19,7 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-/* greatest number of failed tasks that are recorded in a run; a reader of the record would not look at
- * more */
+/* greatest number of failures that are recorded in a run; nobody who reads the record would look at more */
 enum { FAILURES_RECORDED = 10000 };
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {

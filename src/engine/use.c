@@ -1,5 +1,5 @@
-/* The CPU time that a run costs: CPU time of the farm, of the program's callbacks, and of the workers on the
- * master's host. */
+/* The CPU time that a run costs. It has three parts: the farm, the program's callbacks, and the workers on
+ * the master's host. */
 #include <math.h>
 #include <string.h>
 

@@ -7,8 +7,8 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two checks of the clock while the worker waits for a master, because it waits only for a
- * limited time */
+/* while a worker without a master waits, it checks at this interval (in seconds) whether it has waited too
+ * long */
 static const double LOOK_S = 0.1;
 
 /* --- life --- */
@@ -303,7 +303,8 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
             break;
         timeout_s = 0;
         status = on_event(w, &event, error);
-        /* from now on, messages may have waited while the worker handled an earlier one */
+        /* measure no round trip from now on, because the next messages may have waited while the worker
+         * handled this one */
         w->asking.idle = false;
     }
     return status == KILTER_OK ? kl_peering_look(w, error) : status;

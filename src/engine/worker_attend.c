@@ -1,11 +1,11 @@
 /* Handle the worker's messages during a long task, in a second thread. */
 #include "engine/worker_private.h"
 
-/* A worker that uses more than this part of the memory limit is replaced after its task. A worker that loses
- * memory slowly is then replaced before one of its tasks exceeds the limit and fails. */
+/* A worker that uses more than this part of the memory limit is replaced after its task. A worker that leaks
+ * memory slowly is thus replaced before one of its tasks exceeds the limit and fails. */
 static const double NEARLY_ALL = 0.9;
-/* seconds for which a task whose result no longer counts may continue; a master waits as long for its local
- * workers */
+/* If the result of a running task no longer counts, the task may continue for END_PATIENCE_S seconds. Then
+ * the worker's process ends. A master that closes waits equally long for its local workers. */
 static const double END_PATIENCE_S = 5;
 
 void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {

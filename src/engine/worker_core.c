@@ -1,5 +1,5 @@
-/* The CPU time that the worker reports, and its delay: the time for which the worker was ready while other
- * threads had its core. */
+/* The CPU time and the delay that a worker reports. The delay is the time for which the worker was ready
+ * while other threads had its core. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -54,8 +54,8 @@ void kl_check_result(hand *h, int code, size_t wanted) {
     kl_wire_end_result(&h->making, result->at, result->failed);
 }
 
-/* Add the time of a task. Measure only from time to time which part of the core's time tasks get, because
- * reading the CPU time takes longer than a small task. */
+/* Add the time of a task. From time to time, measure which part of the core's time tasks get. This is not
+ * done for each task, because reading the CPU time takes longer than a small task. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds) {
     share->tasks_s += seconds;
     if (!attendance->busy_s || share->tasks_s < SHARE_S)

@@ -312,7 +312,8 @@ static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *er
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
     if (from != w->master && (head->from == 0 || head->from == w->peers->run.number))
-        return KILTER_OK; /* ignore a note whose sender states a wrong number for itself */
+        /* ignore this note (message between peers), because its sender states a wrong number for itself */
+        return KILTER_OK;
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
     kl_node_event hears = {.kind = KL_NODE_HEARS,
                            .peer = from == w->master ? 0 : head->from,
@@ -464,7 +465,8 @@ static kilter_status on_disband(kl_worker *w, const kl_message *m, kilter_error 
 
 kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error) {
     kl_message_type type = kl_wire_type(m->data, m->size);
-    if (from != w->master && type != KL_NOTE) /* accept only notes from other workers */
+    /* from other workers, accept only notes (messages between peers) */
+    if (from != w->master && type != KL_NOTE)
         return KILTER_OK;
     if (!w->ready)
         return malformed(error);

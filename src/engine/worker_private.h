@@ -28,8 +28,8 @@ typedef struct queued {
 typedef struct queue {
     queued *first, **end;
     uint64_t tasks; /* number of tasks in the queue that are not done */
-    /* true: the queue was empty for some time after the last task. The time of the next task then begins with
-     * that task, and not at the end of the last task. */
+    /* true: the queue was empty for some time after the last task. Then the time of the next task is measured
+     * from its own beginning, and not from the end of the last task. */
     bool rested;
 } queue;
 
@@ -38,8 +38,8 @@ void kl_queue_open(queue *q);
 void kl_queue_put(queue *q, queued *item, kl_message *message);
 void kl_queue_remove(queue *q, queued **place);
 void kl_queue_clear(queue *q);
-/* Return the place in the queue that points to the chunk with this number. If there is no such chunk, the
- * place holds NULL. */
+/* Find the chunk with this number. Return the address of the pointer to it, so that it can be removed from
+ * the queue. If there is no such chunk, this pointer is NULL. */
 queued **kl_queue_find(queue *q, uint64_t chunk);
 
 /* --- worker_core.c: the worker's CPU time, and the time in which other threads had its core --- */
@@ -48,8 +48,8 @@ typedef struct core_use {
     const kl_worker_options *options;
     void *driver;
     double cpu_s, due_s; /* cpu_s: CPU time at the last reading; due_s: time of the next reading */
-    /* total delay in seconds: time for which the worker was ready, in tasks or while sending, but other
-     * threads had its core */
+    /* delay: seconds for which other threads had the worker's core although the worker was ready, in tasks or
+     * while sending */
     double delay_s;
     struct {                             /* values since the CPU time was last read */
         double core_run_s, core_delay_s; /* CPU time and delay of this thread at the last reading */
@@ -61,7 +61,8 @@ typedef struct core_use {
     } since;
     /* mean delay in seconds at the end of a watched wait, over the last watched waits */
     double wait_delay_s;
-    /* number of watched waits so far, counted only up to the number that the mean covers */
+    /* number of watched waits so far; it stops growing at the number of waits over which wait_delay_s is the
+     * mean */
     uint32_t watched;
     /* the first wait that begins after this time is watched */
     double watch_due_s;
@@ -84,7 +85,7 @@ enum { WHY_BYTES = 128 };
 typedef struct leaving {
     _Atomic(const char *) why; /* text that says why the worker leaves; NULL: it stays */
     char *renewal;             /* text that says why a new worker must replace this one; NULL: none must */
-    /* true: the master wants no more results, not even that of the task which the worker does now */
+    /* true: the master wants no more results, not even the result of the task that the worker does now */
     bool dismissed;
     /* status of an error that occurred during a task; it is returned after the task */
     kilter_status failed;
@@ -124,10 +125,10 @@ typedef struct asking {
     uint64_t run; /* number of the run in which the chunk was requested */
     /* bytes of the message with the request; 0: its round trip cannot be measured */
     double bytes;
-    /* seconds and bytes of the last measured round trip, which the next message of results reports; 0: none
-     */
+    /* seconds and bytes of the last measured round trip; the next message with results reports them to the
+     * master, and then they become 0 */
     double round_trip_s, round_trip_bytes;
-    double answer_s; /* greatest of the recent times in seconds from a request to its chunk */
+    double answer_s; /* greatest recent time in seconds from a request until its chunk arrived */
 } asking;
 
 /* Send the message and free it. It is no error if the master is gone, because the transport reports this
@@ -160,9 +161,10 @@ struct kilter_result {
 };
 
 typedef struct hand {
-    /* true: the worker is doing the next task of the queue's first item, which is called the task at hand */
+    /* true: the worker is doing a task, called the task at hand: the next task of the queue's first item */
     bool at_work;
-    /* true: the buffer of the result becomes the message; false: the result is appended to `out` */
+    /* true: the result is sent in a message of its own, without a copy; false: it is appended to
+     * outbox.out */
     bool alone;
     double began_s;               /* time at which the task at hand began */
     KL_ROOMY(kilter_task) handed; /* the task in the form that the work function gets */
@@ -216,7 +218,7 @@ typedef struct mate { /* another peer of this run */
     bool gone;
     uint32_t worker;   /* number of the peer's worker; UINT32_MAX: not known */
     kl_peer peer;      /* the connection to the peer; KL_NO_PEER: there is none yet, so messages wait */
-    kl_buffer waiting; /* messages for the peer that wait for its address, each after its length */
+    kl_buffer waiting; /* messages for the peer that wait for its address, with its length before each one */
 } mate;
 
 typedef struct mates {
@@ -233,11 +235,11 @@ kilter_status kl_mates_heard(kl_worker *w, const kl_note_head *head, kl_peer pee
 /* Handle the master's answer with an address: connect to the worker, and send the messages that wait. *gone:
  * true if the worker is gone. */
 kilter_status kl_mates_found(kl_worker *w, const kl_where *where, bool *gone, kilter_error *error);
-/* Handle the end of a connection to a worker. Return the worker's number in the run, or UINT32_MAX if the
- * worker is not part of the run. */
+/* Handle the end of a connection to a worker. Return the worker's number in the run;
+ * UINT32_MAX: the worker has no part in the run. */
 uint32_t kl_mates_lose(mates *m, kl_peer peer);
-/* Handle the loss of a worker. Return the worker's number in the run, or UINT32_MAX if the worker is not part
- * of the run. */
+/* Handle the loss of a worker. Return the worker's number in the run; UINT32_MAX: the worker has no part
+ * in the run. */
 uint32_t kl_mates_lose_worker(kl_worker *w, uint64_t worker);
 void kl_mates_clear(mates *m); /* forget the peers of the run, but keep the connections */
 void kl_mates_free(mates *m);
@@ -263,8 +265,8 @@ double kl_signals_due_s(const kl_worker *w);
 bool kl_signals_act(kl_worker *w, const kl_node_action *action);
 /* Begin a check of the folder, if it is time for one: write this peer's call for help, or remove it. */
 void kl_signals_look(kl_worker *w);
-/* Take the next signal (file) for this peer out of the folder, after kl_signals_look(). false: there is
- * none. */
+/* Take the next signal for this peer, which is a file, out of the folder. Call this after kl_signals_look().
+ * false: there is no signal. */
 bool kl_signals_next(kl_worker *w, kl_node_event *event);
 
 /* --- worker_peers.c: the worker as a peer of other workers --- */
@@ -278,7 +280,7 @@ typedef struct early { /* A message that came for a run which has not begun at t
 
 typedef struct block { /* The inputs of consecutive tasks, in one message. */
     kl_message message;
-    kl_wanted tasks; /* lo = hi: none */
+    kl_wanted tasks; /* the tasks whose inputs the message has; lo = hi: there are none */
     uint64_t next;   /* task whose input `reader` reads next */
     kl_reader first, reader;
 } block;
@@ -293,8 +295,9 @@ struct peering {
     double wake_s;
     mates mates;
     early *early;
-    size_t early_bytes;             /* bytes of all messages in the list `early` */
-    kl_buffer self, value, message; /* self: messages of this peer to itself, each after its length */
+    size_t early_bytes; /* bytes of all messages in the list `early` */
+    /* self: messages of this peer to itself, with its length before each one */
+    kl_buffer self, value, message;
     uint64_t task; /* task that begins when its input has arrived; UINT64_MAX: there is none */
     block block;
     signalling signals;

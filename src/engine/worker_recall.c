@@ -25,8 +25,8 @@ static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilt
 
 kilter_status kl_worker_on_recall(kl_worker *w, const kl_part *part, kilter_error *error) {
     queued **place = kl_queue_find(&w->queue, part->chunk);
-    /* do nothing if the chunk is not in the queue: the chunk is done, and its results are on the way to the
-     * master */
+    /* If the chunk is not in the queue, do nothing. The chunk is then done, and its results are being sent to
+     * the master. */
     return *place ? give_back(w, place, part->lo, error) : KILTER_OK;
 }
 

@@ -10,8 +10,9 @@
 
 #include "engine/worker_private.h"
 
-/* The worker remembers the greatest recent answer time, and multiplies it by ANSWER_MEMORY at each answer. An
- * answer time above ANSWER_MOST_S counts as ANSWER_MOST_S. */
+/* The answer time is the time from a request until its chunk arrives. The worker remembers the greatest
+ * recent answer time, and multiplies it by ANSWER_MEMORY at each answer. An answer time above ANSWER_MOST_S
+ * counts as ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
 /* relative difference that the speeds of two clocks may have; it is twenty times the usual 50 millionths */
 static const double CLOCKS_DIFFER = 1e-3;

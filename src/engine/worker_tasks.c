@@ -11,8 +11,8 @@
  * help. */
 static const double HIDES_NOTHING_S = 10e-6;
 
-/* A worker requests its next tasks before it needs them: earlier by this multiple of the greatest recent
- * answer time. */
+/* A worker requests tasks when its remaining work takes less than this multiple of the greatest recent answer
+ * time. The next chunk then arrives before the worker needs it. */
 static const double ANSWERS_AHEAD = 1.5;
 
 /* --- tasks --- */
@@ -81,8 +81,8 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    /* true: the buffer of the result becomes the message, without a copy. Results of a peer's tasks do not go
-     * to the master, so they are never sent alone. */
+    /* If no other results are ready, the buffer of this result becomes the message, without a copy. Results
+     * of a peer's tasks do not go to the master, so they are never sent alone. */
     h->alone = w->outbox.out.size == 0 && !w->queue.first->is_peers;
     kl_buffer_clear(&h->making);
     if (h->alone) {

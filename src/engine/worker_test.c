@@ -17,15 +17,15 @@ enum { MANY = 64 };
 /* A message that the worker sent. */
 typedef struct word {
     kl_message_type type;
-    bool more;             /* RESULTS */
-    uint64_t segments;     /* RESULTS */
-    double task_s;         /* for RESULTS: seconds of all tasks in the message together */
-    double cpu_s, delay_s; /* RESULTS */
+    bool more;             /* for RESULTS: true if the message also requests a chunk */
+    uint64_t segments;     /* for RESULTS: number of segments in the message */
+    double task_s;         /* for RESULTS: seconds that all tasks in the message took together */
+    double cpu_s, delay_s; /* for RESULTS: CPU time and delay that the worker reports */
     bool last;             /* for RESULTS: the member `last` of the message's last segment */
     /* for RETURN: the returned tasks; for RESULTS: the tasks of the message's last segment */
     kl_part part;
     kl_heartbeat heartbeat;
-    char text[160]; /* REFUSE, LEAVE */
+    char text[160]; /* for REFUSE and LEAVE: the worker's reason */
 } word;
 
 typedef struct scene {

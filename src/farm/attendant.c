@@ -27,7 +27,7 @@ struct kl_attendant {
     pthread_mutex_t attending; /* locked by the attending thread while it has the turn and answers messages */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
-    int call;      /* an eventfd that counts SIGTERMs; END is added to it at the end */
+    int call;      /* an eventfd that counts SIGTERMs; END is added to it when the thread must end */
     kl_sigterm *sigterm;
 };
 

@@ -1,5 +1,5 @@
-/* Public header of the folder farm: read the options of a farm, and run its master and workers with threads,
- * processes and transports. */
+/* Public header of the folder farm. This folder reads the options of a farm, and runs its master and workers
+ * with threads, processes and transports. */
 #ifndef KL_FARM_H
 #define KL_FARM_H
 
@@ -42,11 +42,11 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
  * it cannot. */
 kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
                                           kilter_error *error);
-bool kl_settings_name_record(
-    const kl_settings *settings); /* return whether the option --team names the record of an earlier farm */
+/* return whether the option --team names the record of an earlier farm */
+bool kl_settings_name_record(const kl_settings *settings);
 void kl_settings_free(kl_settings *settings);
 /* Print a warning for each unknown variable that begins with KILTER_, and for each program argument that
- * differs little from an option of Kilter. */
+ * looks like a mistyped option of Kilter. */
 void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv);
 
 #endif

@@ -1,15 +1,16 @@
 /* One rank of a farm in which ranks are killed: `farm_death_mpi_test RANKS SEED KILLS WHEN`. The script
- * mpi_death_test.sh starts it, under a launcher that lets the other ranks survive.
+ * mpi_death_test.sh starts it, under a launcher that lets the other ranks survive. WHEN says when ranks are
+ * killed:
  *
  *   WHEN opening   before or while the farm is opened
  *        running   while tasks of 2 ms are done
  *        sending   while results of 3 MB are sent
- *        master    kill the master while tasks are done
- *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. The
- *                  last run kills all workers that are left
+ *        master    while tasks are done; the master is killed
+ *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. In
+ *                  the last run, all workers that are left are killed
  *
  * The same SEED kills the same ranks at the same moments. The master exits with 0 if every task was delivered
- * once with the right result, or if all workers were killed and the farm reports this. */
+ * once with the right result. It also exits with 0 if all workers were killed and the farm reports this. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static int kills_in(uint64_t run, int left, uint64_t *seed) {
     return run + 1 == SERIES ? left : kills < most ? kills : most > 1 ? most : 1;
 }
 
-/* For a series of runs, choose the run in which this rank is killed, and the moment: during the run, or soon
+/* For a series of runs, choose the run in which this rank is killed. It is killed during this run or soon
  * after it. */
 static void draw_series(plan *p, const int *order, uint64_t seed) {
     int at = 0, workers = p->ranks - 1;

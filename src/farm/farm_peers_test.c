@@ -492,8 +492,8 @@ typedef struct total {
     double rough;
 } total;
 
-/* sum: combination of all values so far; after[i]: second part of `sum` after value number i was combined
- * with it */
+/* sum: combination of all values so far; after[i]: the member `rough` of `sum` after value number i was
+ * combined with it */
 typedef struct totals {
     total sum;
     uint32_t combined, dies_at; /* dies_at: number of values after which the master is killed; 0: never */

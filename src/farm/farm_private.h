@@ -18,7 +18,8 @@ typedef struct local_worker { /* a worker process that the master started itself
     bool ended;
     double started_s;
     double kill_at_s; /* time at which to kill the process if it still lives; 0: never */
-    bool lost; /* true: the master was told that the process has ended, and counts the worker as lost */
+    /* true: the master has lost the worker, so the worker may be replaced when its process has ended */
+    bool lost;
     /* true: the master or the worker wants the process to end, so the end of the process is no failure */
     bool renewed;
     bool replacing; /* true: the process was started to replace a lost worker, and is not connected yet */
@@ -42,20 +43,22 @@ typedef struct grain_request {
     kilter_status status;
 } grain_request;
 
-/* a run as an earlier master of the same record has stored it: tasks with results, and additions of tasks */
+/* A run of an earlier master, as the record stores it: which of its tasks have results, and which tasks were
+ * added to it. */
 typedef struct kl_known {
     uint64_t tasks; /* number of tasks of the run so far */
     uint64_t call;  /* number of the run among the program's runs; used with --resume */
     bool reduces;   /* true: the run combines its results */
     kl_stored *rows;
     kl_span *spans; /* spans of tasks whose results are stored */
-    /* count: number of spans; first: number of those spans whose tasks were in the run from its beginning,
-     * and were not added later */
+    /* count: number of spans. The first `first` spans have tasks with which the run began; the other spans
+     * have tasks that were added later. */
     size_t count, first;
     uint64_t room;
     uint8_t *taken;               /* a bit for each task whose result was taken */
     kl_trace_addition *additions; /* additions of tasks to this run that an earlier master recorded */
-    /* addition_count: number of recorded additions; repeated: number of these that this run has made again */
+    /* addition_count: number of recorded additions; repeated: how many of them the present run has made
+     * again */
     size_t addition_count, repeated;
 } kl_known;
 
@@ -90,7 +93,7 @@ typedef struct kl_usage {
     clockid_t cpu;           /* CPU clock of the thread that called kilter_farm_run() */
     clockid_t helper_cpu[8]; /* CPU clocks of the farm's threads; only the service thread uses them */
     uint32_t helpers;
-    uint32_t searches; /* how often the farm has searched for its threads */
+    uint32_t searches; /* number of times that the farm has searched for its own threads */
 } kl_usage;
 
 /* The farm as `kilter tune` and `kilter drain` see it; outside.c */
@@ -144,8 +147,8 @@ typedef struct kl_growth {
     bool grown;          /* true: no more tasks will be added */
     kl_additions to_add; /* additions of tasks that the master has not taken yet */
     kl_addition *added;  /* additions of tasks that the master has taken, in no fixed order */
-    /* error if the program adds other tasks than an earlier master has stored for this run; only the caller's
-     * thread uses this */
+    /* error that the program adds other tasks than an earlier master has stored for this run; only the
+     * caller's thread uses this member */
     kilter_error wrong;
 } kl_growth;
 
@@ -190,7 +193,7 @@ struct kilter_farm {
     char *signals; /* folder in which peers put files as signals; NULL: none */
     kl_master *master;
     kl_locals local;
-    pthread_mutex_t lock; /* protects the data in the parts after it that several threads use */
+    pthread_mutex_t lock; /* protects all members after it that several threads use */
     pthread_cond_t news;
     kl_usage usage;
     kl_outside outside;
@@ -248,9 +251,8 @@ kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, co
 
 /* --- local.c: workers that the master starts itself --- */
 
-enum {
-    KL_OTHER_FILES = 32
-}; /* greatest number of files that a master opens, in addition to the connections to its workers */
+/* greatest number of files that a master opens, in addition to the connections to its workers */
+enum { KL_OTHER_FILES = 32 };
 
 kilter_status kl_farm_start_processes(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
@@ -309,9 +311,8 @@ void kl_known_free(kl_known *known);
 /* Take over the results that the master has received. With --resume, they wait until they are stored. Call
  * this with the lock held. */
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
-void kl_farm_note_over(
-    /* Note that the master has all results of the run, or will get no more. Call this with the lock held. */
-    kilter_farm *farm);
+/* Note that the master has all results of the run, or will get no more. Call this with the lock held. */
+void kl_farm_note_over(kilter_farm *farm);
 /* Return whether the master must not deal chunks now, because too many results wait to be stored. Call this
  * with the lock held. */
 bool kl_storing_holds(kl_storing *storing);

@@ -220,8 +220,8 @@ static int count_only(const kilter_task *task, kilter_result *result, void *stat
     return 0;
 }
 
-/* In the callback of the first result, wait until every task is done. All tasks can be done only if workers
- * get answers during the callback. */
+/* In the callback of the first result, wait until every task is done. This is possible only if the master
+ * answers workers during the callback. */
 static void wait_for_all(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     busy_master *m = user;
@@ -906,7 +906,7 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     kilter_farm_summary_get(farm, &summary);
     assert_true(summary.tasks == 0 && summary.elapsed_s == 0);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
-    assert_int_equal(rmdir(folder), 0); /* empty */
+    assert_int_equal(rmdir(folder), 0); /* this succeeds only if the folder is empty */
     assert_int_equal(kilter_farm_close(NULL, NULL), KILTER_OK);
     free(folder);
     munmap(counts, sizeof *counts);

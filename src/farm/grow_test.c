@@ -66,7 +66,8 @@ typedef struct grove {
     uint64_t waiting[NODES], waits; /* nodes whose tasks are not added yet */
     kilter_status refused;
     char why[KILTER_ERROR_TEXT_BYTES];
-    void (*watch)(struct grove *g, uint64_t node); /* NULL: nobody */
+    /* called when the result of a node's task arrives; NULL: not called */
+    void (*watch)(struct grove *g, uint64_t node);
     void *user;
 } grove;
 
@@ -249,8 +250,8 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
         assert_int_equal(g.given, 80);
     }
     kilter_farm_summary summary;
-    /* in each of the ten rounds of 8 tasks, each of the two fast workers gets 4 tasks and the slow worker
-     * none */
+    /* There are ten rounds of 8 tasks. In each round, each of the two fast workers gets 4 tasks, and the slow
+     * worker gets none. */
     kl_master_summary(f.master, &summary);
     assert_int_equal(summary.workers, 2);
     assert_int_equal(summary.chunks, 20);
@@ -261,7 +262,9 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
 /* --- runs with real workers --- */
 
 typedef struct board { /* memory shared by all processes */
-    /* executed: session that did the task last; counted: session in which the task first counted */
+    /* A session is the time from a master's start to its end. session: number of the present session;
+     * executed: session in which the task was last done; counted: session in which its result first
+     * counted */
     atomic_uint session, executed[NODES], counted[NODES];
     /* true: a task was done again, although its result had counted in an earlier session */
     atomic_bool again;
@@ -292,7 +295,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
         raise(SIGKILL);
     b->again |= counted != 0 && counted < b->session;
     b->executed[node] = b->session;
-    for (uint64_t i = 0, x = node; i < 2000; i++) /* some µs */
+    for (uint64_t i = 0, x = node; i < 2000; i++) /* compute for some µs */
         sink += x = kl_mix64(x);
     uint64_t answer = answer_to(node) + (sink == 1);
     return kilter_result_put(result, &answer, sizeof answer);
@@ -665,7 +668,7 @@ static void the_loss_of_all_workers_is_what_is_told(void **state) {
 
 typedef struct cancelled {
     kilter_farm *farm;
-    uint64_t given, cancel_at; /* cancel_at: results; 0: never */
+    uint64_t given, cancel_at; /* cancel_at: number of results after which the run is cancelled; 0: never */
 } cancelled;
 
 static int nothing(const kilter_task *task, kilter_result *result, void *state) {

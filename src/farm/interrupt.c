@@ -12,7 +12,7 @@
 typedef struct kl_interrupt {
     kilter_farm *farm;
     pthread_t thread;
-    int call; /* an eventfd that counts signals; END is added to it at the end */
+    int call; /* an eventfd that counts signals; END is added to it when the thread must end */
     kl_sigterm *signals;
 } kl_interrupt;
 

@@ -24,7 +24,8 @@ typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habi
 
 typedef struct order { /* the input of a task */
     habit habit;
-    uint32_t times;  /* number of executions after which the task becomes short; 0: never */
+    /* number of executions in which the task behaves like this; later ones are short; 0: all executions */
+    uint32_t times;
     char shared[96]; /* name of a file with counts that all workers share */
 } order;
 

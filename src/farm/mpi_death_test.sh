@@ -17,7 +17,7 @@ if "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then
 else
     export KILTER_MPI_SHIELD=1
     launcher=("$mpiexec" -disable-auto-cleanup)
-    if [ "$when" = opening ]; then # the timers that kill ranks would kill their shields
+    if [ "$when" = opening ]; then # the timers that kill ranks would also kill shields (processes between launcher and rank)
         echo "skipped: before MPI_Init, no shield protects the other ranks"
         exit 77
     fi

@@ -1,5 +1,5 @@
-/* Open and close a farm. The way in which the process was started decides whether it is a master or a
- * worker, and which transport and workers it uses. */
+/* Open and close a farm. How the process was started decides whether it is a master or a worker. It also
+ * decides which transport and workers a master uses. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -100,8 +100,9 @@ static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
-/* Return the number of cores of the host that the master and the workers on it may use. Ranks, and workers
- * that join, may be bound to other cores than the master, so all cores of the host count for such farms. */
+/* Return the number of cores of the host that the master and the workers on it may use. If workers are MPI
+ * ranks or join by themselves, they may be bound to other cores than the master. For such farms, all cores of
+ * the host count. */
 static uint32_t cores_of_host(const kilter_farm *f) {
     bool apart = f->settings.listen || (f->transport && strcmp(f->transport->ops->name, "mpi") == 0);
     return apart ? kl_host_core_count() : kl_core_count();

@@ -15,8 +15,8 @@
 
 enum { MOST = 50 };
 
-/* A published example: the program SSN with N = 10,000 and T = 200. Its authors' table 3 gives 5.51 min on
- * 50 equal workers. */
+/* A published example: the program SSN with N = 10,000 scenarios in T = 200 tasks. Table 3 of the paper gives
+ * 5.51 min on 50 equal workers. */
 static const kilter_program ssn = {
     .tasks = 200, .iterations = 38, .work_s = 50 * 6.44, .master_s = 79.46 / 38};
 
@@ -63,7 +63,7 @@ static void any_workers(void **state) {
         double fastest = 0;
         for (uint32_t i = 0; i < workers; i++)
             fastest = fmax(fastest, speeds[i]);
-        /* the workers' part must include all work */
+        /* all workers together must not take longer than the fastest worker alone */
         assert_true(p.workers_s <= program.work_s / fastest * (1 + 1e-12));
         for (uint32_t i = 0; i < workers; i++)
             speeds[i] *= 2;

@@ -34,7 +34,8 @@ typedef struct board {
     atomic_uint_fast64_t delivered;
     atomic_bool wrong,
         again; /* true: a task was done again although its result had counted in an earlier session */
-    /* done: session that did the task last; counted: session in which the task first counted */
+    /* A session is the time from a master's start to its end. done: session in which the task was last done;
+     * counted: session in which its result first counted */
     atomic_uint done[RUNS][TASKS], counted[RUNS][TASKS];
     atomic_bool lucky; /* true: the task UNLUCKY succeeds; false: it fails */
     kilter_status status;
@@ -73,7 +74,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     unsigned counted = s->board->counted[task->run][task->index];
     s->board->again |= counted != 0 && counted < s->session;
     s->board->done[task->run][task->index] = s->session;
-    for (uint64_t i = 0, x = input; i < 5000; i++) /* some µs */
+    for (uint64_t i = 0, x = input; i < 5000; i++) /* compute for some µs */
         input += (x = kl_mix64(x)) == 0;
     if (task->index == UNLUCKY && !s->board->lucky)
         return kilter_result_fail(result, "unlucky");
@@ -90,7 +91,8 @@ static void stop(void *state) {
 /* --- a master --- */
 
 typedef struct plan {
-    const char *file, *transport, *listen; /* `listen` is an endpoint, which is used instead of `transport` */
+    /* listen: endpoint that is used instead of `transport`; NULL: `transport` is used */
+    const char *file, *transport, *listen;
     /* tasks: number of tasks of the second run; seed: seed of the inputs, weights and shared data */
     uint64_t tasks, seed;
     bool weighted;
@@ -497,7 +499,7 @@ static void files_that_others_may_write_are_refused(void **state) {
     /* test with an empty record, and with a record that has results */
     for (int whole = 0; whole < 2; whole++) {
         b->lucky = true;
-        /* no task has a counted result any more, because the record is gone */
+        /* forget which results have counted, because the record is gone */
         memset(b->counted, 0, sizeof b->counted);
         if (whole)
             expect_well(b, &p);
@@ -769,8 +771,8 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    /* early: number of masters that were killed before a result had counted; left: number of tasks that were
-     * not stored when a master was started again; done: number of tasks that were then done */
+    /* early: number of masters that were killed before any result had counted; left: number of tasks without
+     * a stored result, summed over all restarts; done: number of tasks that were done after the restarts */
     uint64_t kills, early, records, sessions_most, left, done;
 } series;
 

@@ -12,7 +12,7 @@ static const double WAIT_FOR_MASTER_S = 60; /* default number of seconds that a 
 /* seconds between two checks for messages, for a worker that is not asleep */
 static const double BURST_S = 200e-6;
 
-/* The data of a worker on this machine, which is a process with no other work or a thread. */
+/* The data of a worker on this machine. The worker is a thread, or a process that does nothing else. */
 typedef struct served {
     const kl_settings *settings;
     /* key of the farm, if the worker is a process. The worker keeps the key, because a key on the standard

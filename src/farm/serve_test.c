@@ -231,7 +231,8 @@ static void expect_leave(part *m) {
     expect_end(m->worker, ENDED);
 }
 
-/* Send SIGTERM when the worker has just lost its master, and is stopping its attending thread. */
+/* Send SIGTERM when the worker has just lost its master, and is stopping the thread that handles messages
+ * during tasks. */
 static int be_told_to_go_between_two_masters(void *arg) {
     kl_inproc *hub;
     kl_transport *listener;

@@ -58,7 +58,8 @@ static double threads_of(const kl_fit_ask *ask, size_t i) {
     return slots > 0 ? slots : cores_of(&ask->readings[i]);
 }
 
-/* Compute the factors of a host's fitness. A factor is lower if processes wait for the resource. */
+/* Compute the factors of a host's fitness, one for each resource. A factor is lower if processes wait for its
+ * resource. */
 static kl_fit fit_alone(const kl_fit_ask *ask, size_t i) {
     const kl_reading *r = &ask->readings[i];
     double enough = ask->memory_bytes > 0 ? ask->memory_bytes : 0.1 * r->memory_total;
@@ -77,8 +78,8 @@ static kl_fit fit_alone(const kl_fit_ask *ask, size_t i) {
     return fit;
 }
 
-/* Compute the speed of each host, in cores of the fastest host. A host of unknown speed counts as the
- * fastest. */
+/* Compute the speed of each host, as a number of cores of the fastest host. A host of unknown speed counts as
+ * the fastest. */
 static void set_speeds(const kl_fit_ask *ask, kl_fit *fits) {
     double most = 0;
     for (size_t i = 0; i < ask->count; i++)

@@ -50,11 +50,12 @@ typedef struct kl_reading {
     double steps_per_s;  /* steps of a fixed computation per second of processor time on one core */
     double quota;        /* number of cores that control groups allow; INFINITY: no limit */
     double memory_left;  /* bytes of memory that a process could still get */
-    double memory_total; /* bytes of memory of the host, or of that control group which leaves least memory */
+    double memory_total; /* bytes of memory of the host, or of the control group that leaves the least memory
+                            free */
     double swap_free, swap_total; /* bytes */
     double load;                  /* mean number of running threads in the last minute */
-    /* parts of the last 10 s: waits_cpu: in which some process waited for a core; waits_memory, waits_io: in
-     * which all processes waited for memory or for the disk */
+    /* fractions of the last 10 s. waits_cpu: some process waited for a core. waits_memory and waits_io: all
+     * processes waited for memory, or for the disk. */
     double waits_cpu, waits_memory, waits_io;
     double own;      /* number of threads of the user's program that ran on the host during the probe */
     double measured; /* part of a core that each rank of the user's program gets, as the program has measured
@@ -78,9 +79,9 @@ typedef struct kl_fit {
     double cpu, memory, swap, disk; /* four factors, 0 … 1; `host` is their product */
     double host, net, qos; /* qos is w·host + (1 − w)·net, where w is the weight; qos is 0 unless the state is
                               KL_FIT_KNOWN */
-    double speed;          /* speed that the program gets on the host, in cores of the fastest host */
-    double pace; /* speed of a single thread of the program on the host, divided by the speed of a whole core
-                    of the fastest host */
+    double speed; /* speed that the program gets on the host, as a number of cores of the fastest host */
+    double pace;  /* speed of a single thread of the program on the host, divided by the speed of a whole core
+                     of the fastest host */
 } kl_fit;
 
 typedef struct kl_fit_ask {
@@ -103,7 +104,7 @@ kilter_status kl_fit_hosts(const kl_fit_ask *ask, kl_fit *fits, kilter_error *er
 double kl_fit_cpu(const kl_reading *reading, double threads);
 /* Return the seconds that a message of 64 KiB takes on the link; INFINITY: no connection. */
 double kl_link_message_s(const kl_link *link);
-double kl_fit_mean(const kl_fit *fits, size_t count); /* mean QoS; 0 hosts: 0 */
+double kl_fit_mean(const kl_fit *fits, size_t count); /* mean of the hosts' `qos`; 0 if there are no hosts */
 
 enum { KL_FIT_WHY_BYTES = 80 };
 /* Write in a few words what lowers the fitness of the host. Write "" if nothing does. */

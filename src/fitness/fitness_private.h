@@ -13,7 +13,7 @@ bool kl_fit_net(const kl_fit_ask *ask, kl_fit *fits);
 
 kilter_status kl_pick_by_forecast(const kl_picker *self, const kl_pick_ask *ask, kl_pick *pick,
                                   kilter_error *error);
-/* Return the total speed of the fastest hosts; `ask` says how many. Return 0 if memory ran out, too. */
+/* Return the total speed of the fastest hosts; `ask` says how many. Return 0 also if memory ran out. */
 double kl_pick_most_speed(const kl_pick_ask *ask);
 
 #endif

@@ -69,8 +69,9 @@ static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY
     return pool;
 }
 
-/* Draw `wanted` of the first `pool` entries at random, and move them to the front. First sort the pool by the
- * order of the list. Then a small change of fitness, which changes the ranking, does not change the draw. */
+/* Draw `wanted` of the first `pool` entries at random, and move them to the front. First sort these entries
+ * by the order of the list. After this sort, a change of their order of fitness does not change the draw.
+ */
 static void draw(ranking *r, uint32_t pool, uint64_t seed) {
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < r->wanted; i++) {
@@ -83,8 +84,8 @@ static void draw(ranking *r, uint32_t pool, uint64_t seed) {
 
 /* --- the pickers --- */
 
-/* Choose hosts of the pool in turn, beginning with the host ask->start, and store in `pick` where the next
- * choice begins. */
+/* Choose hosts in turn among those that reach the threshold (the pool), beginning with the host ask->start.
+ * Store in `pick` where the next choice begins. */
 static void choose_in_turn(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint32_t pool = pool_of(r, ask->threshold > 0 ? ask->threshold : 0.7, pick->why), first = 0;
     qsort(r->at, pool, sizeof *r->at, by_place);

@@ -205,7 +205,8 @@ static void turns_of_round_robin_use_all_hosts_alike(void **state) {
         assert_int_equal(used[i], 30);
 }
 
-/* Draw many times. Each host of the pool must be drawn about equally often, and no other host. */
+/* Draw many times. The hosts from which the picker draws must be drawn about equally often, and no other host
+ * may be drawn. */
 static void random_pickers_draw_evenly(void **state) {
     (void)state;
     static const struct {

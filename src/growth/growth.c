@@ -8,10 +8,11 @@
 
 static const double PAUSE_LEAST_S = 0.5, PAUSE_MOST_S = 300;
 static const double REFUSED_LEAST_S = 5; /* shortest pause in seconds after the queue refused a job */
-static const double GATHER_S = 10; /* seconds after which a farm gets another job if its first run has not
-                                      begun, because the farm waits for more workers */
-static const double NEWER = 0.5;   /* weight of the newest value in an exponentially weighted mean */
-enum { NODE_TRIES = 2 };           /* a node is excluded after this number of failures in a row */
+/* a farm that waits for its first run gets another job when all its jobs have run for this number of
+ * seconds */
+static const double GATHER_S = 10;
+static const double NEWER = 0.5; /* weight of the newest value in an exponentially weighted mean */
+enum { NODE_TRIES = 2 };         /* a node is excluded after this number of failures in a row */
 enum { REFUSALS_PER_TRY = 3 };
 
 void kl_growth_free(kl_growth *g) {

@@ -84,7 +84,7 @@ typedef struct kl_growth_action {
 typedef struct kl_growth_job {
     char id[KL_GROWTH_ID_BYTES];
     kl_growth_stage stage;
-    uint64_t number; /* from 1 */
+    uint64_t number; /* number of the job, counted from 1 */
     double submitted_s, began_s;
     double limit_s; /* time at which the queue ends the job; 0: the job has no time limit */
     double idle_s;  /* time since which all workers of the job have been idle; 0: some are working */
@@ -125,8 +125,8 @@ typedef struct kl_growth { /* All zero except `options`: there is no job. */
 } kl_growth;
 
 void kl_growth_free(kl_growth *growth);
-/* Take in the state of the farm and of jobs, and decide. A job without a state has not changed. now_s never
- * decreases. */
+/* Update the growth from the states of the farm and of its jobs, and decide. A job that is not in `states`
+ * has not changed. now_s never decreases. */
 void kl_growth_look(kl_growth *growth, const kl_growth_farm *farm, const kl_growth_state *states,
                     size_t count, double now_s);
 /* Report that the job of the last KL_GROWTH_SUBMIT was submitted. false: memory ran out. */

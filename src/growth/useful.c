@@ -4,8 +4,9 @@
 
 #include "growth/growth_private.h"
 
-static const double USE_LEAST_S =
-    1; /* least seconds that a new job must work to be useful; it must also work as long as its start takes */
+/* least seconds that a new job must work to be useful; it must also work for at least as long as its
+ * start takes */
+static const double USE_LEAST_S = 1;
 static const double IDLE_LEAST_S = 10, IDLE_MOST_S = 600;
 static const double START_LEAST_S = 60; /* least time in seconds that the first worker of a job has to join */
 static const double MARGIN_LEAST_S = 30;

@@ -224,8 +224,8 @@ static void take_line(kl_hosts *h, one_host *host, const char *line) {
         take_link(h, host, &answer);
 }
 
-/* Take in what the agent has written, or that it has ended. An agent may end between two measurements, for
- * example because it had no requests for a long time. */
+/* Read what the agent has written, or notice that it has ended. An agent may end between two measurements,
+ * for example because it had no requests for a long time. */
 static void hear(kl_hosts *h, one_host *host) {
     char line[KL_LINE_BYTES];
     ssize_t got = host->fd >= 0 ? kl_liner_fill(&host->liner, host->fd) : -1;

@@ -180,8 +180,7 @@ static void what_the_program_measures_replaces_the_probe(void **state) {
     kl_hosts_measured(hosts, 0, NAN);
     measure(hosts);
     assert_true(kl_hosts_reading(hosts, 0)->probe > 0);
-    kl_hosts_own(hosts, 0,
-                 1e6); /* say that the program itself has more threads than the host is loaded with */
+    kl_hosts_own(hosts, 0, 1e6); /* say that the program has more threads than run on the host */
     assert_true(fit_of(hosts, 0).cpu == 1 || kl_hosts_reading(hosts, 0)->quota < 1);
     kl_hosts_close(hosts);
 }

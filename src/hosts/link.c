@@ -82,8 +82,8 @@ static void add_address(kl_agent_address *to, const char *text) {
         snprintf(to->addresses + used, sizeof to->addresses - used, "%s%s", used ? "," : "", text);
 }
 
-/* Add the addresses of this host's interfaces of one family, IPv4 or IPv6: the loopback interfaces or all
- * others. */
+/* Add the addresses of one family, IPv4 or IPv6, of this host's loopback interfaces, or of all its other
+ * interfaces. */
 static void add_interfaces(kl_agent_address *to, const struct ifaddrs *all, int family, bool loopback) {
     uint32_t count = 0;
     for (const struct ifaddrs *one = all; one && count < ADDRESSES_MOST; one = one->ifa_next) {

@@ -134,8 +134,8 @@ static void put_variable(kl_buffer *out, const char *variable) {
     put_text(out, "\n");
 }
 
-/* Shell commands that end a job which Slurm has started a second time. Otherwise it would run at the same
- * time as the job of the next attempt. */
+/* Shell commands that end a job which Slurm has started a second time. Otherwise the restarted job would run
+ * at the same time as the job of the next attempt. */
 static const char AFTER_REQUEUE[] =
     "if [ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ]; then\n    [ -e \"$keep/ended\" ] ||\n"
     "        { printf 'attempt %s\\nhow lost\\n' $attempt >\"$keep/ended.job\" && mv \"$keep/ended.job\" "

@@ -83,7 +83,8 @@ static void take_report(kl_keeper *k, const kl_keeper_report *report) {
     look_early(k);
 }
 
-/* Return whether there are hosts without ranks, which can be measured. In a queue this is always assumed. */
+/* Return whether there are hosts without ranks, which can be measured. If a queue chooses the hosts, assume
+ * that there are. */
 static bool has_others(const kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++)
         if (k->hosts[i].ranks == 0)

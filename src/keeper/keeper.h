@@ -99,8 +99,8 @@ typedef enum kl_keeper_event_kind {
     KL_KEEPER_REPORT, /* the program has reported its progress; the event has `report` */
     KL_KEEPER_ENDED,  /* the launcher and all its processes have ended; the event has `end` */
     KL_KEEPER_LIMIT,  /* the attempt's time limit is known; the event has `limit_s` */
-    KL_KEEPER_QUEUE, /* the state of the job in the queue has changed; the event has `pending`: true: a silent
-                        program does not hang */
+    KL_KEEPER_QUEUE,  /* the state of the job in the queue has changed; the event has `pending`, which is true
+                         if a silent program does not count as hanging */
     KL_KEEPER_MOVE,  /* a person asks to move the run; the event has `names`, or NULL for the fittest hosts */
     KL_KEEPER_DRAIN, /* a person asks to remove ranks from some hosts; the event has `names` */
     KL_KEEPER_STOP,  /* a person asks to save and stop the run; a second such request kills it */
@@ -113,7 +113,7 @@ typedef struct kl_keeper_event {
     size_t count;
     const kl_keeper_report *report;
     kl_keeper_end end;
-    double limit_s; /* time at which the attempt's time limit ends, by the same clock as now_s */
+    double limit_s; /* time at which the attempt reaches its time limit, by the same clock as now_s */
     bool pending;
     const char *names; /* names of hosts, separated by commas */
 } kl_keeper_event;
@@ -192,7 +192,7 @@ typedef enum kl_keeper_cause {
     KL_KEEPER_FOR_SPEED,
     KL_KEEPER_FOR_SCALE, /* the program would be faster with another number of ranks */
     KL_KEEPER_FOR_MOVE,  /* a person asked for a move */
-    KL_KEEPER_FOR_DRAIN, /* a person wants a host free of ranks, or the host's owner takes it away */
+    KL_KEEPER_FOR_DRAIN, /* a person wants a host free of ranks, or the host's owner takes the host away */
     KL_KEEPER_FOR_LIMIT,
     KL_KEEPER_FOR_STOP, /* a person asked to stop; nothing is started afterwards */
     KL_KEEPER_FOR_HANG,
@@ -230,14 +230,14 @@ typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
     double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
-    double sweep_rows; /* about the number of rows in a sweep; least product so far of the seconds of a sweep
-                          and the rows per second of all ranks; 0: not known */
-    double doubt; /* factor on the required ratio of gain to cost of a move, at least 1; grows if moves gain
-                     less than forecast */
+    double sweep_rows; /* estimated number of rows in a sweep: the least product so far of a sweep's
+                          seconds and the rows per second of all ranks; 0: not known */
+    double doubt; /* at least 1; multiplies the factor by which the gain of a move must exceed its cost; grows
+                     if moves gain less than forecast */
 } kl_keeper_costs;
 
-typedef struct kl_keeper_promise { /* the last planned move or restart, and what it has brought; number 0:
-                                    * there is none whose outcome is open
+typedef struct kl_keeper_promise { /* the last planned move or restart, and what it has gained; number 0: no
+                                    * outcome is awaited
                                     */
     uint64_t number;
     double asked_s; /* time at which the program was asked to stop, or at which its failure was noticed */
@@ -263,12 +263,13 @@ typedef struct kl_keeper {
     double now_s, since_s;   /* now_s: present time; since_s: time at which the present state began */
     double look_s, looked_s; /* look_s: time of the next measurement of hosts without ranks; looked_s: time at
                                 which the last measurement began */
-    double limit_s;          /* time at which the attempt's time limit ends; 0: it has none */
-    double pays_s;   /* time since which a move to better hosts has looked worthwhile; 0: it does not now */
-    double waited_s; /* time at which the wait for hosts began; 0: the keeper is not waiting */
-    bool looks;      /* true: hosts are being measured */
-    bool pending;    /* true: the attempt waits in a queue, is suspended, or cannot report */
-    uint64_t asked;  /* number of requests to the program in the present attempt */
+    double limit_s;          /* time at which the attempt reaches its time limit; 0: it has none */
+    double pays_s;      /* time since which a move to better hosts has looked worthwhile; 0: no move looks
+                           worthwhile now */
+    double waited_s;    /* time at which the wait for hosts began; 0: the keeper is not waiting */
+    bool looks;         /* true: hosts are being measured */
+    bool pending;       /* true: the attempt waits in a queue, is suspended, or cannot report */
+    uint64_t asked;     /* number of requests to the program in the present attempt */
     uint64_t decisions; /* number of decisions so far */
     kl_keeper_watch watch;
     kl_keeper_tally tally;
@@ -404,7 +405,7 @@ void kl_slurm_name(const char *options, const char *program, uint64_t token, cha
 /* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is none.
  */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]);
-/* Return whether this error message of sbatch does not say if the job was accepted. */
+/* Return whether this error message of sbatch leaves it unclear whether Slurm has accepted the job. */
 bool kl_slurm_is_unclear(const char *said);
 
 /* --- jobs.c: the output of Slurm's commands, and the script of a job --- */

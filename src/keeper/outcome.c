@@ -31,8 +31,8 @@ void kl_keeper_promise_began(kl_keeper *k) {
     tell(k, 0);
 }
 
-/* Return the seconds that the move has saved: how much longer the sweeps since then would have taken on the
- * old hosts. */
+/* Return the seconds that the move has saved: how much longer the sweeps after the move would have taken on
+ * the old hosts. */
 static double gained_s(const kl_keeper *k) {
     const kl_keeper_promise *p = &k->promise;
     double sweeps = k->watch.sweeps > p->first ? (double)(k->watch.sweeps - p->first) : 0;

@@ -287,7 +287,7 @@ bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     return *job != '\0';
 }
 
-/* Return whether this error message does not say if the controller has accepted the job. */
+/* Return whether this error message leaves it unclear whether Slurm's controller has accepted the job. */
 bool kl_slurm_is_unclear(const char *said) {
     static const char *const WORDS[] = {"timed out",  "Timed out",    "Unable to contact",
                                         "Zero Bytes", "ommunication", "onnection"};

@@ -126,7 +126,7 @@ static void learn_rate(kl_keeper *k) {
         k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
 }
 
-/* Return an average over time. Rates are averaged as 1 / rate, because the times of sweeps add up, and their
+/* Return an average over time. To average rates, callers pass 1 / rate: the times of sweeps add up, but their
  * rates do not. */
 double kl_keeper_smooth(double mean, double value, double weight) {
     return mean > 0 ? mean + weight * (value - mean) : value;

@@ -4,15 +4,14 @@
 #include "keeper/keeper_private.h"
 
 static const double HANG_SWEEPS =
-    10; /* a program without progress for this multiple of the longest sweep hangs */
+    10; /* a program hangs if it makes no progress for this multiple of the longest sweep */
 static const double FIRST_SWEEP = 3;     /* limit for the first sweep, as a multiple of the value of --hang */
 static const double START_LEAST_S = 30;  /* least time limit in seconds for the first report of an attempt */
 static const double START_LAUNCHES = 10; /* time limit for the first report, as a multiple of the time from
-                                            launch to first report of earlier attempts */
+                                            launch to first report in earlier attempts */
 static const double WATCHED_MOST_S =
     1; /* if the clock moves further than this between two calls, the keeper itself was stopped */
-static const double MARGIN_LEAST_S =
-    10; /* least number of seconds before a time limit at which the run is saved */
+static const double MARGIN_LEAST_S = 10; /* the run is saved at least this many seconds before a time limit */
 static const double SMOOTH_S =
     1; /* time constant in seconds of averages over time; speeds change, because other programs come and go */
 static const double LEARN_S = 10; /* time constant in seconds for learning the least time of a sweep */

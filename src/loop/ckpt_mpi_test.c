@@ -17,8 +17,8 @@ typedef struct state {
     /* u, v: rows of WIDTH doubles; v is used only by bodies that must not write what they read; part: rows of
      * one double, which are summed */
     double *u, *v, *part;
-    double sum;       /* a kept value that depends on all rows, and on which the rows depend */
-    uint64_t steps;   /* kept */
+    double sum; /* a value kept in checkpoints; it is computed from all rows, and changes the rows in turn */
+    uint64_t steps;   /* another value kept in checkpoints: number of sweeps done */
     uint64_t **lists; /* lists[row]: content of a row on this rank; its first word is its length */
 } state;
 
@@ -29,7 +29,7 @@ static bool is(const state *s, const char *kind) {
 static int report(const kilter_error *error) {
     if (rank == 0)
         fprintf(stderr, "ckpt_mpi_test: %s\n", error->text);
-    /* one exit code is enough: when the first rank ends, the launcher ends all ranks */
+    /* wait for all ranks, because the launcher ends all of them when the first one exits with an error */
     MPI_Barrier(MPI_COMM_WORLD);
     return 1;
 }

@@ -109,7 +109,7 @@ static void sequential(world *w, int sweeps, bool stays) {
 
 enum { INNER_CALLS = 7 };
 
-/* Call the loop from within one of the program's functions, which must fail. */
+/* Call the loop from within one of the program's functions. The call must fail. */
 static kilter_status call_loop(world *w, kilter_error *error) {
     uint64_t data = 1;
     double sum = 0;
@@ -133,7 +133,7 @@ static kilter_status call_loop(world *w, kilter_error *error) {
     }
 }
 
-/* Do what the test wants from the present function: do nothing, call the loop, or kill the rank. */
+/* Do what the test wants in function `f`: nothing, a call of the loop, or the death of the rank. */
 static void enter(world *w, function f) {
     kilter_error error = {KILTER_OK, ""};
     if (w->dies == f && --w->dies_in == 0)

@@ -1,7 +1,7 @@
-/* Each rank has a connection to rank 0, called its line. When a line is cut, rank 0 tells all ranks. A
- * thread of rank 0 watches the lines, because rank 0 may compute for a long time while others wait for a
- * dead rank. The thread sleeps until a line is cut, and makes no MPI calls. Other ranks check their lines
- * during calls of the loop. */
+/* Each rank has a connection to rank 0, called its line. When the system cuts a dead rank's line, rank 0
+ * tells all other ranks. A thread of rank 0 watches the lines, because rank 0 may compute for a long time
+ * while others wait for a dead rank. The thread sleeps until a line is cut, and makes no MPI calls. Other
+ * ranks check their lines during calls of the loop. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void tell(kl_liveness **lines, size_t others, const kl_last_words *words)
     *lines = NULL;
 }
 
-/* Return the last message that came on the line of `rank`, which was cut. */
+/* Return the last message of `rank`, whose connection (line) was cut. */
 static kl_last_words words_of(const kl_liveness *lines, int rank) {
     kl_last_words words;
     if (!kl_liveness_heard(lines, &words, sizeof words))
@@ -79,7 +79,8 @@ static void *watch(void *self) {
 
 /* --- beginning and end of the thread that watches the lines --- */
 
-/* Start the thread that watches the lines of rank 0. If it cannot start, close the lines and return NULL. */
+/* Start the thread that watches rank 0's connections (lines). If it cannot start, close them and return
+ * NULL. */
 static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
@@ -94,8 +95,8 @@ static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     return NULL;
 }
 
-/* End the thread that watches the lines, and return the lines. If all ranks were told already, the lines are
- * closed; return NULL then. */
+/* End the thread that watches rank 0's connections (lines), and return the connections. If the thread has
+ * told all ranks a last message, it has closed the connections; return NULL then. */
 static kl_liveness *end_watch(struct kl_watch *w) {
     kl_liveness *lines;
     eventfd_write(w->over, 1);
@@ -106,7 +107,7 @@ static kl_liveness *end_watch(struct kl_watch *w) {
     return lines;
 }
 
-/* --- leaving --- */
+/* --- leaving the loop --- */
 
 static void leave(kl_detector *d, const kl_last_words *words) {
     if (d->watch)
@@ -126,10 +127,10 @@ void kl_detector_close(kl_detector *d) {
     leave(d, &(kl_last_words){.rank = d->group->rank, .closed = true});
 }
 
-/* --- looking --- */
+/* --- checking for lost ranks --- */
 
-/* Return whether the loop ends. If so, d->words says why, and the lines are closed. *closed: whether a rank
- * has closed the loop. */
+/* Return whether the loop ends. If so, d->words says why, and the connections to other ranks are closed.
+ * *closed: whether a rank has closed the loop. */
 static bool has_ended(kl_detector *d, bool *closed) {
     size_t which;
     *closed = false;
@@ -163,8 +164,8 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
         d->group->name, d->words.rank, advice);
 }
 
-/* Check whether a rank is dead. While lines are opened, and after some were closed normally, only silence
- * shows a death. */
+/* Check whether a rank is dead. While ranks connect to rank 0, and after some connections were closed
+ * normally, only a rank's silence shows its death. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))
@@ -179,8 +180,8 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                          d->group->name, d->patience_s);
 }
 
-/* Wait for the report of a death. Some MPIs report an error before the line of the dead rank is seen to be
- * cut. */
+/* Wait for the report of a death. Some MPIs report an error before Kilter sees that the connection to the
+ * dead rank is cut. */
 void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
     for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;
@@ -189,7 +190,7 @@ void kl_detector_ask(kl_detector *d, kilter_error *failure) {
             kl_nap_s(1e-3);
 }
 
-/* --- opening --- */
+/* --- connecting all ranks with rank 0 --- */
 
 enum { INVITATION_BYTES = 1024 };
 
@@ -248,7 +249,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         fprintf(stderr,
                 "loop '%s': %.0f ranks have no connection to rank 0, so their death will not be noticed\n",
                 d->group->name, without);
-    if (status == KILTER_OK && without == 0) /* if no line is missing, silence no longer counts as death */
+    if (status == KILTER_OK && without == 0) /* all are connected, so silence no longer counts as death */
         d->until_s = 0;
     return status;
 }

@@ -14,13 +14,15 @@ typedef struct kl_last_words {
 
 typedef struct kl_detector {
     kl_group *group;
-    /* on rank 0: the lines to the other ranks, with the thread that watches them; NULL: no lines */
+    /* on rank 0: the connections (lines) to the other ranks, and the thread that watches these connections;
+     * NULL: there are none */
     struct kl_watch *watch;
-    kl_liveness *lines; /* on the other ranks: the line to rank 0; NULL: no line */
+    kl_liveness *lines; /* on the other ranks: the connection (line) to rank 0; NULL: there is none */
     /* invitations to connect to rank 0; NULL: the loop is open, so they are not needed */
     uint8_t *invitations;
-    double patience_s; /* seconds that other ranks may be silent while the loop is opened or closed */
-    double until_s; /* time from which silence counts as death; 0: never, because the lines report deaths */
+    double patience_s;   /* seconds that other ranks may be silent while the loop is opened or closed */
+    double until_s;      /* after this time, a silent rank counts as dead; 0: silence does not count, because
+                            connections report deaths */
     kl_last_words words; /* the last message that was received */
 } kl_detector;
 

@@ -21,9 +21,10 @@ void kl_loop_forget(kl_set *set) {
     set->requests = NULL;
 }
 
-/* Post sends before receives. If a large message has been announced, MPI copies it during the call that
- * posts its receive. Ranks that wait for this rank's rows would then wait for the copy, too. Wake all
- * receivers at the end, because each wake-up waits until the processor has written the sent data. */
+/* Post sends before receives. Posting a receive may take long, because MPI then copies a large message whose
+ * sender is ready. If receives came first, ranks that wait for this rank's rows would wait for this copy,
+ * too. Wake all receivers at the end, because each wake-up waits until the processor has written the sent
+ * data. */
 static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *error) {
     kl_requests *requests = a->set->requests;
     kilter_status status = KILTER_OK;
@@ -183,8 +184,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     if (a->set && !kl_loop_requests(a->set))
         return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->name);
     kilter_status status = operations[a->act](l, a, error);
-    if (status == KILTER_OK && l->bundle->phase == KL_BROKEN) /* the failure of a loop that a function of the
-                                                                 program has called */
+    /* the loop is broken if a function of the program has called it, which is an error */
+    if (status == KILTER_OK && l->bundle->phase == KL_BROKEN)
         status = l->bundle->failure.status;
     if (status == KILTER_OK && a->set)
         a->set->open = a->set->requests && a->set->requests->open > 0;
@@ -193,7 +194,7 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
 
 /* Return the time after an action that began at now_s. Reading the clock after each action would cost a
  * hundredth of a short sweep, so two cases avoid it. A wait has already read the clock. At the beginning of a
- * sweep without moves, no stage needs the time. */
+ * sweep without moves, nothing needs the time. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
     if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST) && !l->rank.exchange.moving)
         return now_s;

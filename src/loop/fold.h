@@ -21,8 +21,8 @@ typedef struct kl_fold {
     uint64_t count, segment_room, value_room;
 } kl_fold;
 
-/* Add the value of a segment that lies after all segments so far. Two segments that are the halves of a
- * larger segment are combined. Return false if memory ran out. */
+/* Add a segment and its value. The segment must lie after all segments that were added before. If two
+ * segments are the halves of a larger one, combine them. Return false if memory ran out. */
 bool kl_fold_add(kl_fold *fold, kl_segment segment, const void *value);
 /* Make room for `count` segments, which the caller then writes in any order. Return false if memory ran
  * out. */

@@ -119,7 +119,8 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 #ifdef MPICH
 
 /* The program's error handlers of MPI_COMM_SELF and MPI_COMM_WORLD. If one of several requests fails, MPICH
- * calls such a handler, which would end the rank. */
+ * calls such a handler, which would end the rank. So Kilter replaces both handlers while it checks
+ * requests. */
 typedef struct handlers {
     MPI_Errhandler self, world;
 } handlers;
@@ -260,8 +261,8 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* Number of ranks in a pair. Each rank of a pair sends one message to the other rank, and can ring its bell
- * to wake it. With more ranks, MPI may forward messages through a rank, and a sleeping rank would delay them.
+/* Number of ranks in a pair. Each of the two ranks sends one message to the other, and can wake it by its
+ * doorbell. With more ranks, MPI may forward messages through a rank, and a sleeping rank would delay them.
  */
 enum { PAIR = 2 };
 

@@ -12,7 +12,7 @@ enum { KL_GROUP_WORDS = KILTER_SUM_WORDS + 2 }; /* greatest number of values in 
 typedef struct kl_group {
     char *name;     /* the loop's name, for error messages */
     MPI_Comm comm;  /* communicator for rows and reports */
-    MPI_Comm calls; /* communicator for comparing the ranks' calls */
+    MPI_Comm calls; /* communicator for the messages by which ranks compare their collective calls */
     int rank;
     uint32_t ranks;
     bool checks;   /* true: the ranks check their calls (checking mode); the same on all ranks */
@@ -60,8 +60,8 @@ kilter_status kl_requests_look(kl_group *group, kl_requests *requests, kilter_er
 kilter_status kl_requests_await(kl_group *group, kl_requests *requests, kilter_error *error);
 void kl_requests_free(kl_requests *requests);
 
-/* Sleep for a short time while messages are awaited. rings: the senders ring this rank's bell, which ends
- * the sleep. */
+/* Sleep for a short time while messages are awaited. rings: true if the senders wake this rank by its
+ * doorbell. */
 void kl_group_rest(kl_group *group, bool rings);
 /* Call group->look(), at most every 5 ms. now_s: the present time, as the caller has read it. */
 kilter_status kl_group_look(kl_group *group, double now_s, kilter_error *error);

@@ -5,7 +5,7 @@
 
 /* seconds that a rank waits before it sends the list of its calls to the next rank */
 static const double TELL_AFTER_S = 1;
-/* seconds of busy waiting before the first sleep; the length of sleeps depends on it */
+/* a waiting rank on a core of its own checks for this many seconds without a pause, before it first sleeps */
 static const double SPIN_S = 0.01;
 
 /* --- options --- */

@@ -1,7 +1,7 @@
 /* The folder loop has its public header in include/kilter/loop.h. The folder rank decides which actions a
  * rank takes. The folder loop carries out the actions with MPI. A loop has several parts. Only the functions
- * of a part change its fields. Other parts call these functions, or read the fields. A file may use only
- * the parts above its own:
+ * of a part change its fields. Other parts call these functions, or read the fields. A file may use only its
+ * own part and the parts that are listed before it:
  *
  *     part         owner file      what it knows
  *     kl_rows      rows.c          memory of one array's rows, at global addresses

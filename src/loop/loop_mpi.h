@@ -59,8 +59,8 @@ struct kilter_loop {
 
     kl_kept kept;
     kl_saver *saver; /* state of the checkpoints; NULL: the loop has no checkpoints */
-    /* what this rank writes into the keep folder of `kilter run --keep`; NULL: there is no keeper, or this is
-     * not rank 0 */
+    /* progress of the loop, which this rank writes for `kilter run --keep` (the keeper); NULL: there is no
+     * keeper, or this is not rank 0 */
     struct kl_loop_progress *progress;
     void *opening; /* message about checkpoints; used only while the loop is opened */
 };
@@ -115,22 +115,22 @@ kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error);
 
 /* --- record_mpi.c: the run record. Without a record, these functions do nothing. Only rank 0 calls the
  * functions that are not collective. --- */
-kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* collective */
+kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* all ranks call this */
 void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo);
-/* Record the last round of l->rank. The plan of that round is already in force. */
+/* Record the last round of balancing. The plan that was made in this round is already in force. */
 void kl_loop_record_round(const kilter_loop *l);
 void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 void kl_loop_record_decision(const kilter_loop *l, double at_s, const kl_decision *decision);
-/* collective, called before the record ends */
+/* All ranks call this before the record ends. */
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error);
 /* End the record. failure: the reason why the loop ended; NULL: the loop was closed. KILTER_ERR_RECORD: the
  * record lacks some of its rows. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 
-/* --- progress_mpi.c: the progress of a kept program. Without a keeper, these functions do nothing. Only
- * rank 0 calls the functions that are not collective. --- */
-kilter_status kl_loop_progress_open(kilter_loop *l, kilter_error *error); /* collective */
+/* --- progress_mpi.c: the progress of a program that `kilter run --keep` (the keeper) watches. Without a
+ * keeper, these functions do nothing. Only rank 0 calls the functions that are not collective. --- */
+kilter_status kl_loop_progress_open(kilter_loop *l, kilter_error *error); /* all ranks call this */
 void kl_loop_progress_free(kilter_loop *l);
 void kl_loop_progress_begin(kilter_loop *l); /* tell the keeper that a sweep begins */
 void kl_loop_progress_news(kilter_loop *l);  /* tell the keeper that a checkpoint was completed or failed */
@@ -149,7 +149,7 @@ void kl_loop_saver_free(kilter_loop *l);
 kilter_status kl_loop_save_if_due(kilter_loop *l, kilter_error *error);
 kilter_status kl_loop_saver_look(kilter_loop *l, kilter_error *error); /* check whether the checkpoint that is
                                                                           being written is complete */
-kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error); /* collective */
+kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error); /* all ranks call this */
 
 /* --- facts_mpi.c: what a checkpoint of this program holds --- */
 kl_ckpt_facts kl_loop_facts(const kilter_loop *l);
@@ -172,7 +172,7 @@ kilter_status kl_loop_follow(const kilter_loop_options *options, kilter_loop **l
 kilter_status kl_loop_unfollow(kilter_loop *l, kilter_error *error);
 
 /* --- handle_mpi.c: the handle of a loop, and its options --- */
-kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error); /* collective */
+kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error); /* all ranks call this */
 /* Return why the options cannot be used. Return NULL if they can be used. */
 const char *kl_loop_wrong_option(const kilter_loop_options *options);
 /* Make a handle for a loop on the ranks of bundle->group. Return NULL if memory ran out. */
@@ -192,10 +192,12 @@ kilter_status kl_loop_check_collect(kilter_loop *l, const char *call, const kl_a
 const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base);
 /* Return the number of an attached array. */
 size_t kl_loop_index_of(const kilter_loop *l, const kl_array *array);
-/* Return range number `nth` of this rank's rows of the array. Return false if there are fewer ranges. */
+/* Set *range to range number `nth` of this rank's rows of the array. Return false if there are fewer
+ * ranges. */
 bool kl_loop_array_own(const kilter_loop *l, const kl_array *array, size_t nth, kl_span *range);
 
-/* --- open_mpi.c, content_mpi.c, outcome_mpi.c: public calls, which sized_mpi.c makes --- */
+/* --- open_mpi.c, content_mpi.c, outcome_mpi.c: functions that carry out public calls; sized_mpi.c calls them
+ * --- */
 
 kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
                            kilter_error *error);

@@ -128,8 +128,8 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
 
 /* --- a pipeline --- */
 
-/* Relax element j of row i in place. The row below already has the values of this sweep, the row above those
- * of the sweep before. */
+/* Relax element j of row i in place. Row i − 1 already has the values of this sweep. Row i + 1 still has the
+ * values of the previous sweep. */
 static void relax(double *u, uint64_t n, uint64_t width, uint64_t i, uint64_t j) {
     if (i == 0 || i + 1 == n)
         return;

@@ -268,8 +268,8 @@ static void check_refusals(void) {
 }
 
 /* Run a loop in which rank 0 is slow, and rank 1 has no memory for more rows. All later rounds must report
- * this lack. Scattered rows also move within sweeps, which take several rounds each. So a round may report
- * the lack after rows have moved back. */
+ * that memory is missing. Scattered rows also move within sweeps, which take several rounds each. So a round
+ * may still report this after rows have moved back. */
 static void be_short_of_memory(bool scattered) {
     double row_s = scattered ? 1e-2 : 1e-3;
     kilter_loop *loop;

@@ -119,7 +119,7 @@ static run new_run(void) {
 
 /* --- ranks that make different calls --- */
 
-/* {calls of one rank, calls of the other ranks} */
+/* rows {calls of one rank, calls of the other ranks}, in which each letter stands for a call */
 static const char *const apart[][2] = {
     {"oaAbbGc", "oaAbbgc"}, {"oaAbgc", "oaAbhc"}, {"oaAbbgc", "oaAbgc"}, {"oaAbgbc", "oaAbbc"},
     {"oaAbbbc", "oaAbbc"},  {"oaAbc", "oaAbbgc"}, {"oaAbc", "oabc"},     {"oaAgbc", "oaAbgc"},
@@ -188,8 +188,8 @@ static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     }
 }
 
-/* In each call, one rank is late: it first waits for the word of the rank before it. Check that all words
- * arrive. */
+/* In each call, one rank is late: it first waits until the previous rank has sent its word (list of calls).
+ * Check that all words arrive. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
     run r = new_run();
@@ -314,7 +314,7 @@ static void touch_others(const struct kind *kind, bool handled) {
     map_rows(r.loop, first);
     force_moves(r.loop, 3);
     int executions = 0;
-    do { /* the reports decide when rows move, so repeat sweeps until a row has moved */
+    do { /* measured times decide when rows move, so repeat sweeps until a row has moved */
         CHECK(execute(&r, kind) == KILTER_OK);
         map_rows(r.loop, all);
     } while (count_gone(first, all) == 0 && ++executions < 1000);
@@ -390,8 +390,8 @@ static void test_death(const char *name, int when, int who, bool leaves) {
 
 /* --- a rank that dies while others open the loop --- */
 
-static int halves_left = -1; /* number of begins and ends of collective operations until this rank dies; below
-                                0: it does not die */
+static int halves_left = -1; /* number of begins and returns of collective operations that this rank survives;
+                                below 0: it does not die */
 
 static void pass_half(void) {
     if (halves_left-- == 0)
@@ -424,10 +424,10 @@ MORTAL(Ibcast, (void *data, int count, MPI_Datatype type, int root, MPI_Comm com
 MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, copy, request))
 
 enum {
-    /* number of calls of kilter_loop_begin() and _end() after which all ranks know that every rank has
-       started */
+    /* number of calls of pass_half() by a rank after which the others can learn that this rank has started */
     ALL_THERE = 2,
-    /* number of calls of kilter_loop_begin() and _end() after which all ranks know that all are connected */
+    /* number of calls of pass_half() by a rank after which all ranks can learn that every rank is connected
+     * to rank 0 */
     CONNECTED = 6
 };
 
@@ -470,7 +470,7 @@ static void test_deaf(const char *file, int who) {
         while (rank == 0 && access(file, F_OK) != 0)
             kl_nap_s(1e-3);
     }
-    if (status == KILTER_OK) /* when rank WHO dies, a slower rank may not have begun yet */
+    if (status == KILTER_OK) /* when rank WHO dies, a slower rank may not have begun its sweep yet */
         status = kilter_loop_end(r.loop, &r.error);
     while (status == KILTER_OK)
         status = make_call(&r, &kinds[0], 'b');

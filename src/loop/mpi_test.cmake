@@ -32,8 +32,8 @@ endif()
 kilter_mpi_survivors_test(loop/mpi_record_death "rank 2 is dead.*rank 2 is dead" 3 loop_record_mpi_test death 2)
 kilter_mpi_survivors_test(loop/mpi_record_death_of_first "rank 0 is dead.*rank 0 is dead" 3 loop_record_mpi_test death 0)
 
-# Wrong uses and failures of loops. In checking mode, the ranks' calls are compared before they are carried out. Otherwise they are
-# compared when ranks meet or wait.
+# Wrong uses and failures of loops. In checking mode, the ranks' calls are compared before they are carried out.
+# Otherwise they are compared when ranks meet in a call or wait for messages.
 kilter_mpi_test_program(misuse_mpi_test ${CMAKE_CURRENT_LIST_DIR}/misuse_mpi_test.c)
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_touch_${ranks} ${ranks} misuse_mpi_test touch)

@@ -18,7 +18,7 @@ typedef struct kl_posts {       /* The messages between rows on a rank. All zero
     uint64_t count;             /* number of posted messages */
     kl_buffer sorted;           /* posted messages for other ranks, in the order of these ranks */
     kl_buffer in;               /* messages that came from other ranks */
-    uint64_t *sends, *receives; /* sends[r], receives[r]: bytes to rank r, bytes from rank r */
+    uint64_t *sends, *receives; /* sends[r]: bytes to rank r; receives[r]: bytes from rank r */
     const kl_post **list;       /* messages for rows of this rank */
     uint64_t listed, room;
 } kl_posts;

@@ -1,5 +1,5 @@
-/* The folder KILTER_KEEP: rank 0 writes the loop's progress for a keeper, and reads the keeper's
- * requests. */
+/* The folder KILTER_KEEP belongs to `kilter run --keep` (the keeper). Rank 0 writes the loop's progress
+ * there, and reads the keeper's requests. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ struct kl_loop_progress {
     char *folder;
     kl_keep_progress is;
     kl_keep_seen seen;
-    kl_keep_request asked; /* the keeper's last request; it is answered if is.answered equals its number */
+    kl_keep_request asked; /* the keeper's last request; answered when is.answered is the request's number */
     uint64_t carried;      /* number of the request that the next checkpoint answers; 0: none */
     double began_s;        /* time of the last kilter_loop_begin() */
     double looked_s, written_s, period_s;
@@ -52,7 +52,7 @@ static bool make(kilter_loop *l, const kl_keep_host mine) {
     return p->folder && p->is.hosts && p->is.rates;
 }
 
-/* Skip a request that is older than this process, because it was meant for the process before. */
+/* Skip a request that is older than this process, because it was meant for an earlier process. */
 static void skip_old_request(struct kl_loop_progress *p) {
     bool there;
     kl_keep_request_changed(p->folder, &p->seen);
@@ -161,7 +161,8 @@ kl_keep_what kl_loop_progress_asked(kilter_loop *l, double now_s) {
     return p->asked.what;
 }
 
-/* Answer a request of the keeper if the loop has no checkpoints, because then it cannot be carried out. */
+/* If the loop has no checkpoints, answer the keeper's request with an error, because it cannot be carried
+ * out. */
 static void refuse(kilter_loop *l, double now_s) {
     struct kl_loop_progress *p = l->progress;
     look(p, now_s);

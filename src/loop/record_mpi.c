@@ -36,8 +36,8 @@ struct kl_loop_record {
     /* written_s: time of the last recorded round; stayed_s: time of the last decision to stay */
     double written_s, stayed_s;
     kl_verdict verdict; /* verdict on moving in the last recorded round */
-    /* number of the round of the last move, if the record has no outcome of it yet; 0: there is no such
-     * move */
+    /* number of the round in which rows last moved, if the record has no outcome of this move yet;
+     * otherwise 0 */
     uint64_t moved_in;
     uint64_t block;
     uint32_t rests;
@@ -193,8 +193,9 @@ static void write_open_outcome(const kilter_loop *l) {
         write_outcome(l->record, came_s, spent_s);
 }
 
-/* Write a decision to stay, unless the decision written last has the same verdict, or the last decision to
- * stay was written shortly before. So if two verdicts alternate, some decisions are not written. */
+/* Write a decision to stay. Leave it out if it has the same verdict as the decision written last, or if a
+ * decision to stay was written shortly before. So if two verdicts alternate, some decisions are not
+ * written. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;

@@ -40,7 +40,7 @@ static kilter_status foreign(const char *path, const kilter_error *why, kilter_e
                    path, why->text);
 }
 
-/* Find the parts of a checkpoint file, and compare them with those of the program. */
+/* Find the parts of a checkpoint file, and compare them with the parts that this program would write. */
 static kilter_status examine_parts(kilter_loop *l, const char *path, kl_ckpt_plan *plan,
                                    const kl_ckpt_plan *own, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
@@ -73,7 +73,7 @@ static kilter_status examine(kilter_loop *l, const char *path, kl_ckpt_plan *pla
     return status;
 }
 
-/* Find the next generation of checkpoint that seems valid. Only rank 0 calls this. */
+/* Find the next checkpoint file (generation) that seems valid. Only rank 0 calls this. */
 static void look_for_file(kilter_loop *l, search *s, found *f) {
     kl_saver *v = l->saver;
     f->what = KL_FOUND_NOTHING;
@@ -149,7 +149,7 @@ static kilter_status read_part(kilter_loop *l, const found *f, kilter_error *why
     return status;
 }
 
-/* Read the rows on all ranks, and agree whether all ranks could read theirs. */
+/* Let each rank read its rows, and let the ranks agree whether all of them succeeded. */
 static kilter_status read_file(kilter_loop *l, const found *f, uint64_t *verdict, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     kilter_status status = read_part(l, f, &why);
@@ -230,7 +230,7 @@ static kilter_status tell(kilter_loop *l, found *f, size_t bytes, kilter_error *
     return kl_group_tell(&l->bundle->group, &l->saver->save.requests, mail, error);
 }
 
-/* Load the newest generation of checkpoint whose rows are valid on all ranks. */
+/* Load the newest checkpoint file (generation) whose rows are valid on all ranks. */
 static kilter_status load_newest(kilter_loop *l, search *s, found *f, size_t bytes, kilter_error *error) {
     uint64_t verdict = KL_DAMAGED;
     if (l->bundle->group.rank == 0)

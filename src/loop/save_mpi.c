@@ -60,8 +60,8 @@ static void lay_out(kl_saving *s, kilter_error *error) {
     kl_ckpt_lay_out(s->saver->library, s->path, &s->plan, error);
 }
 
-/* The new checkpoint counts as complete before older checkpoints are removed, because removing may take
- * long. */
+/* Complete the new checkpoint by giving it its name, and then remove older checkpoints. Removing may take
+ * long, so its time is measured separately. */
 static void commit(kl_saving *s, kilter_error *error) {
     const kl_ckpt_folder *folder = &s->saver->folder;
     if (kl_ckpt_commit(folder, s->generation, s->token, error) != KILTER_OK)
@@ -110,8 +110,8 @@ static bool get_copy(kl_saving *s, uint64_t bytes) {
     return s->copy != NULL;
 }
 
-/* Copy the listed rows. false: there is no memory for the copy; the list then still names the rows
- * themselves. */
+/* Copy the listed rows. Return false if there is no memory for the copy; the list then still points to the
+ * rows themselves. */
 static bool copy_rows(kl_saving *s) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < s->share.count; i++)
@@ -253,8 +253,8 @@ static kilter_status share_layout(kilter_loop *l, kilter_error *error) {
 
 /* --- the end of a checkpoint --- */
 
-/* End the checkpoint on rank 0. Report the same reason for failure only one time, because it may last for
- * hours. */
+/* End the checkpoint on rank 0. If checkpoints fail again and again for the same reason, report it only
+ * once. */
 static void end(kilter_loop *l, const kilter_error *why) {
     kl_saver *v = l->saver;
     kl_saving *s = &v->save;
@@ -381,8 +381,8 @@ bool kl_saving_prepare(kilter_loop *l) {
 }
 
 /* Collect what this rank saves. Even if this fails, the rank takes part in the checkpoint, because the other
- * ranks wait for it. *copied: true: the rows are copied, so a thread can write the copy. *why: says whether
- * collecting failed. */
+ * ranks wait for it. Set *copied to true if the rows are copied, so that a thread can write the copy. Set
+ * *why to the failure, if any. */
 static void collect(kilter_loop *l, bool *copied, kilter_error *why) {
     kl_saving *s = &l->saver->save;
     bool fits = list_rows(l);

@@ -152,7 +152,8 @@ static double between_failures_s(const kilter_loop *l, double now_s) {
                                        l->saver->failures);
 }
 
-/* Return the seconds between two checkpoints. They are never less than the time of writing one. */
+/* Return the seconds between two checkpoints. If the user chose no interval, they are at least twice the
+ * seconds that writing a checkpoint takes. */
 static double interval_s(const kilter_loop *l, double now_s) {
     const kl_saver *v = l->saver;
     if (v->fixed_s > 0)
@@ -161,7 +162,7 @@ static double interval_s(const kilter_loop *l, double now_s) {
     return fmax(kl_model_checkpoint_s(cost_s, between_failures_s(l, now_s)), 2 * v->write_s);
 }
 
-/* Write the decision on the next checkpoint: after how many seconds it follows, and why. */
+/* Write text that says after how many seconds the next checkpoint follows, and why. */
 static void say_interval(const kilter_loop *l, double now_s, char *text, size_t bytes) {
     const kl_saver *v = l->saver;
     double between_s = between_failures_s(l, now_s), chosen_s = interval_s(l, now_s);
@@ -205,8 +206,8 @@ static void record_save(const kilter_loop *l) {
     v->unrecorded = false;
 }
 
-/* Return the number of sweeps until rank 0 sends its next message about saving. This is at most half the
- * number of sweeps so far, because the next sweeps may take longer. */
+/* Return the number of sweeps until rank 0 sends its next message about saving. This is at most one more than
+ * half the number of sweeps so far, because the next sweeps may take longer. */
 static uint64_t next_word(const kilter_loop *l, uint64_t sweep, double now_s, double *sweep_s) {
     const kl_saver *v = l->saver;
     uint64_t passed = sweep - v->word_sweep, known = 1 + (sweep - v->sweeps_before) / 2;

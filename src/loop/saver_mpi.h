@@ -17,25 +17,26 @@ typedef struct kl_kept { /* values that the program declared by kilter_loop_keep
     uint64_t room;
 } kl_kept;
 
-/* --- words: schedule_mpi.c --- */
+/* --- schedule_mpi.c: words, which are messages of rank 0 about checkpoints --- */
 
 typedef struct kl_word { /* A word: a message from rank 0 to all ranks about checkpoints. */
     /* rank 0 sends the next word before sweep `sends`, and all ranks receive it before sweep `due` */
     uint64_t sends, due;
-    /* save_at: number of the sweep before which all ranks save; stops: 1: the ranks stop the loop after
-     * saving, 0: they continue */
+    /* save_at: number of the sweep before which all ranks save; stops: 1 if the ranks stop the loop after
+     * saving, otherwise 0 */
     uint64_t save_at, stops;
 } kl_word;
 static const uint64_t KL_NO_SWEEP = UINT64_MAX;
 
 typedef struct kl_schedule {
-    kl_word word; /* the last word that was received; on rank 0, the word that is being sent */
+    kl_word word; /* the last word (message) that was received; on rank 0, the word that is being sent */
     kl_word now;  /* the word (message about checkpoints) that applies at present */
     bool on_way;  /* true: a word (message) was sent and does not apply yet */
     kl_requests requests;
 } kl_schedule;
 
-/* Begin the schedule. The first word is due before sweep `first`. */
+/* Begin the schedule of words (messages about checkpoints). All ranks receive the first word before sweep
+ * `first`. */
 void kl_schedule_init(kl_schedule *schedule, uint64_t first);
 /* Begin to send the word that rank 0 has set in schedule->word. Each rank calls this once, before sweep
  * schedule->now.sends. */
@@ -63,7 +64,8 @@ typedef struct kl_job { /* Work for a thread. */
 } kl_job;
 
 struct kl_saving {
-    /* true: this rank has not reported yet that its part is written; on rank 0: the file has no name yet */
+    /* true: this rank has not reported yet about its part; on rank 0: the checkpoint is neither complete nor
+     * failed */
     bool under_way;
     bool reported;
     uint64_t generation, token, sweeps;
@@ -100,15 +102,16 @@ typedef struct kl_saver {
     unsigned generations; /* on rank 0: number of checkpoints to keep */
     uint64_t newest; /* on rank 0: number of the newest generation (checkpoint file) that this loop knows */
     bool settled;    /* true: the loop was resumed, or there was nothing to resume from */
-    /* true: the loop saves in order to stop; the keeper gets its answer when all ranks know this */
+    /* true: the loop saves and then stops, as the keeper requested; the keeper is answered when all ranks
+     * know this */
     bool stopping;
     bool stopped; /* true: the loop was saved and stopped on request */
     /* totals of the program's earlier processes: number of sweeps, number of failures, seconds */
     uint64_t sweeps_before, failures;
     double before_s;
     double load_s;
-    /* on rank 0: since_s: time at which the present interval between checkpoints began; word_s, word_sweep:
-     * time and sweep of the last word */
+    /* only on rank 0. since_s: time at which the present interval between checkpoints began; word_s,
+     * word_sweep: time and sweep of the last word (message about checkpoints) */
     double since_s, word_s;
     uint64_t word_sweep;
     /* cost_s: seconds that the last checkpoint cost; save_s: seconds for which it blocked the loop;

@@ -100,7 +100,7 @@ kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
 
 /* --- calls in which ranks wait for messages --- */
 
-/* Compare the calls of two ranks that are in both ranks' lists. */
+/* Compare the list of calls of another rank with this rank's list, for the calls that are in both lists. */
 static kilter_status compare(const kl_steps *s, const kl_steps_word *theirs, int rank, kilter_error *error) {
     uint64_t mine = s->number, both = mine < theirs->number ? mine : theirs->number;
     uint64_t longer = mine < theirs->number ? theirs->number : mine;

@@ -34,7 +34,7 @@ typedef struct kl_steps {
     /* looked_s: time of the last check; waits_s: time of the first check since this rank began to wait */
     double looked_s, waits_s;
     uint64_t told;   /* value of `number` in the list that was sent last to the next rank */
-    bool heard_last; /* true: the rank before this one sends no further list */
+    bool heard_last; /* true: the previous rank sends no further list of calls */
     /* seconds of waiting after which this rank sends its list of calls to the next rank */
     double tell_after_s;
     kl_steps_word word;
@@ -48,8 +48,8 @@ void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int r
 /* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers to be summed over all ranks;
  * NULL: there is nothing to sum. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
-/* Compare this rank's calls with those of the rank before it, and send this rank's calls to the next rank.
- * Call this often while the rank waits, and now and then while it works. */
+/* Compare this rank's list of calls with the list of the previous rank, and send this rank's list to the next
+ * rank. Call this often while the rank waits, and now and then while it works. */
 kilter_status kl_steps_look(kl_steps *steps, double now_s, kilter_error *error);
 kilter_status kl_steps_close(kl_steps *steps, kilter_error *error);
 

@@ -1,6 +1,6 @@
-/* Read a list of commands that wait for each other. An entry is a line NAME: NAMES and, indented below it, a
- * command. NAME is the name of this command. The names after the colon are commands that must succeed before
- * it begins. */
+/* Read a list of commands that wait for each other. An entry has a line NAME: NAMES, and below it an indented
+ * command. NAME is the name of this command. NAMES are the names of other commands, which must succeed before
+ * this command begins. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,10 +180,11 @@ static kilter_status resolve(const reading *r) {
     return status;
 }
 
-/* --- circles --- */
+/* --- refusing commands that wait for each other in a circle --- */
 
-/* Report a circle. Every entry in `left` waits for another entry in `left`. Go from an entry to one for which
- * it waits, as often as there are entries; the entry reached then is in a circle. */
+/* Report a circle. Every entry that is left waits for another entry that is left. Go from an entry to one for
+ * which it waits, and repeat this as many times as the list has entries. The last entry reached is in a
+ * circle. */
 static kilter_status refuse_circle(const reading *r, const uint64_t *left, uint64_t first) {
     const kl_map_list *l = r->list;
     uint64_t at = first;
@@ -255,8 +256,8 @@ uint64_t kl_map_waits_failed(kl_map_waits *w, uint64_t i, uint64_t *skipped) {
 }
 
 /* Check that no commands wait in a circle. Repeatedly remove a command that waits for no remaining command.
- * If some commands can never be removed, there is a circle. Then compute the length of each command's longest
- * chain, in the reverse order of removal. */
+ * If some commands can never be removed, there is a circle. Then compute for each command the length of the
+ * longest chain that begins with it, in the reverse order of removal. */
 static kilter_status check_circles(const reading *r) {
     kl_map_list *l = r->list;
     kl_map_waits w;

@@ -355,9 +355,7 @@ size_t kl_map_put_words(const kl_map_template *t, const kl_map_fill *fill, kl_bu
     const size_t begin = words->size;
     if (t->raw && fill->columns == 1)
         return put_raw_words(fill->values, words);
-    if (!t->plain ||
-        lacks_column(t,
-                     fill)) /* a shell drops a word that consists of nothing, so leave this line to a shell */
+    if (!t->plain || lacks_column(t, fill)) /* a shell drops an empty word, so leave this line to a shell */
         return 0;
     for (size_t i = t->pieces[0].kind == BLANKS; i < t->count; i++) {
         bool is_last = i + 1 == t->count;

@@ -68,7 +68,8 @@ static void a_core_that_is_disturbed_for_moments_stays_ones_own(void **state) {
     }
 }
 
-/* After 0.1 s the estimates must be right for every share: the share itself, and the time slice. */
+/* After 0.1 s the estimated share and the estimated time slice must be right. This must hold for every
+ * share. */
 static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
     (void)state;
     static const double parts[] = {0.9, 0.75, 0.5, 1.0 / 3, 0.1};

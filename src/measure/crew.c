@@ -1,10 +1,11 @@
-/* The crew: the workers of a farm with their sums, in order. Two treaps (Seidel and Aragon 1996) hold sums of
- * every subtree. The treap `waits` sorts the present workers by the time at which they become free. The treap
- * `ranks` sorts workers by speed. The priority of a worker's node is a hash of the worker's number, so the
- * shape of a treap depends on the keys alone. A binary tree over the workers' numbers holds sums that need no
- * order. Every sum is computed from its parts, and not by adding changes, so rounding errors do not
- * accumulate. Usually several workers change between two queries. So a query first moves all changed workers
- * and computes the sums of subtrees: waits_in_order(), ranks_in_order(). */
+/* The crew: the workers of a farm in sorted order, with sums over them. Two treaps (Seidel and Aragon
+ * 1996) hold sums of every subtree. The treap `waits` sorts the present workers by the time at which they
+ * become free. The treap `ranks` sorts workers by speed. The priority of a worker's node is a hash of the
+ * worker's number, so the shape of a treap depends on the keys alone. A binary tree over the workers'
+ * numbers holds sums that need no order. Every sum is computed from its parts, and not by adding changes,
+ * so rounding errors do not accumulate. Usually several workers change between two queries. So changed
+ * workers are moved, and the sums of subtrees computed, only at the beginning of a query
+ * (waits_in_order(), ranks_in_order()). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ typedef enum place {
 /* Sums over the workers in a subtree of `waits`. */
 typedef struct wait {
     uint32_t workers, known;
-    double first, last; /* key */
+    double first, last; /* smallest and largest key of these workers */
     /* sums over workers with a known rate: Σ rate, largest rate, Σ rate·key */
     double rate, best_rate, rate_keys;
     double units, units_keys;       /* sums over queued units: Σ units, Σ units·key */
@@ -227,7 +228,8 @@ static void sum_up_waits(kl_crew *c, uint32_t at) {
     }
 }
 
-/* Move a worker to this group and key. If it has them already, mark its sums as out of date. */
+/* Move a worker to this group, with this key. If the worker has this group and key already, mark its sums as
+ * out of date. */
 static void put(kl_crew *c, uint32_t at, place where, double key) {
     waiting *w = &c->waiting[at];
     treap *t = &c->waits;
@@ -566,8 +568,8 @@ static uint32_t ranks_in_order(const kl_crew *crew) {
     return c->fastest;
 }
 
-/* Return the worker's speed in this run; if it is not known, that of the last run; else one over the worker's
- * pace. 0: nothing is known. */
+/* Return the worker's speed in this run. If it is not known, return the speed in the last run, or else one
+ * over the worker's pace. 0: nothing is known. */
 static double speed_of(const kl_worker_view *v, double last) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;

@@ -36,9 +36,9 @@ void kl_line_add(kl_line *line, double number, double seconds) {
     add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-/* Fit a power to the logarithms. An artificial reading is added, whose cost is proportional to its number,
- * and whose logarithm is APART from the mean. It pulls the exponent towards 1 if the numbers differ little.
- */
+/* Fit a power to the logarithms. An artificial reading is added. Its number is APART from the mean, as a
+ * logarithm, and its cost is proportional to its number. It pulls the exponent towards 1 if the numbers
+ * differ little. */
 static kl_curve power(const struct kl_line_sums *logs) {
     double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
     bend = fmax(0, fmin(MOST_BEND, bend));

@@ -76,8 +76,8 @@ double kl_wap_unit_s(const kl_wap *wap) {
 }
 
 /* The pace is out of date if the last two tasks both took more than SLOWED_TWO times the pace. It is also out
- * of date if the last three took more than SLOWED_THREE times. By chance, this happens less than once in
- * 1,000 tasks, even with σ/μ = 1. */
+ * of date if the last three tasks all took more than SLOWED_THREE times the pace. By chance, this happens
+ * less than once in 1,000 tasks, even if the standard deviation of task times equals their mean. */
 static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
 
 /* If the last tasks show that the pace is out of date, return their seconds per unit. Otherwise return 0. */

@@ -21,7 +21,8 @@ void kl_stat_merge(kl_stat *into,
 /* Return the standard deviation of the values as a sample, with n − 1. With fewer than two values, return 0.
  */
 double kl_stat_sd(const kl_stat *stat);
-double kl_stat_cv(const kl_stat *stat); /* σ/μ; 0 when μ is 0 */
+/* Return the standard deviation divided by the mean; 0 if the mean is 0. */
+double kl_stat_cv(const kl_stat *stat);
 
 /* The share of its core that a thread can get. It is measured while the thread is always ready: the time in
  * which the thread ran, divided by the time in which it was ready. While the thread sleeps at times, the last
@@ -52,10 +53,9 @@ typedef struct kl_core_share {
     /* part of the time in which the thread waits for messages; while it sleeps, the part in which it is not
      * ready to run */
     double slack;
-    double spins_until_s,
-        /* after sleeping has left no slack: time until which the thread does not sleep again, and length of
-           that pause in seconds */
-        spin_s;
+    /* used after sleeping has left no slack; spins_until_s: time until which the thread does not sleep
+     * again; spin_s: length of this pause in seconds */
+    double spins_until_s, spin_s;
     double since_s; /* time at which the present mode began */
     double hold_s;  /* seconds for which the core counts as shared before the share is measured again */
     /* mean seconds for which a thread keeps the core while others want it; 0: not measured */
@@ -132,8 +132,9 @@ typedef struct kl_line {
     struct kl_line_sums {
         /* weighted means of the numbers (x) and of the seconds (y); in `logs`, of their logarithms */
         double x, y;
-        double spread_x, with_y; /* weighted sums: of squared deviations of x, and of products of the
-                                    deviations of x and y */
+        /* weighted sums; spread_x: of squared deviations of x; with_y: of the deviations of x times those of
+         * y */
+        double spread_x, with_y;
     } plain, logs;
     double least_x, most_x; /* smallest and largest number of all readings */
 } kl_line;
@@ -172,7 +173,8 @@ typedef struct kl_worker_view {
     uint64_t queued_tasks;
     double
         queued_units; /* units that were dealt to the worker, and that it has not reported as finished yet */
-    /* time of the worker's last report or request, or of the chunk that it got after it had none */
+    /* time of the worker's last report or request, or time at which it got a chunk while it had no tasks,
+     * whichever is later */
     double queued_at_s;
     /* busy_s: seconds that the worker spent on tasks in this run; units: units that it has done in that time
      */
@@ -181,8 +183,8 @@ typedef struct kl_worker_view {
 
 /* Return the worker's present rate in units per second; 0: not known or not present. It is one over the pace.
  * The pace changes slowly, so a worker that has become slow is noticed by its last tasks. These count if the
- * last two took more than four times the pace, or the last three more than two times. Then the rate is that
- * of the quickest of them. One long task alone has no effect. */
+ * last two took more than four times the pace, or the last three more than two times. Then the rate is one
+ * over the time per unit of the quickest of them. One long task alone has no effect. */
 double kl_worker_rate(const kl_worker_view *worker);
 
 /* The assumptions of a forecast about one worker. */
@@ -196,9 +198,9 @@ typedef struct kl_lane {
  * expected to take the same time again. mean_rate: rate of a worker without measurements, > 0. */
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
-/* The P workers of a farm with their sums, in order, so that no decision loops over all of them. A change of
- * one worker costs O(log P), and so does a query. docs/explanation/model.md says how this works, and which
- * results are approximate. A crew takes about 220 bytes for each worker. */
+/* A crew holds the P workers of a farm in sorted order, with sums over them. So no decision needs a loop over
+ * all workers. A change of one worker costs O(log P), and so does a query. docs/explanation/model.md says how
+ * this works, and which results are approximate. A crew takes about 220 bytes for each worker. */
 typedef struct kl_crew kl_crew;
 
 /* Sums over the present workers. A worker for which a value is not known adds nothing to its sum. */
@@ -206,10 +208,10 @@ typedef struct kl_crew_sums {
     uint32_t present;
     uint32_t known;    /* number of workers whose rate is known */
     uint32_t unserved; /* number of workers that have got no chunk in this run */
-    uint32_t with_prior, with_wap,
-        steady;   /* numbers of workers: with_prior: those with a prior_rate; with_wap: those with a wap;
-                     steady: those with at least two values in unit_s */
-    double rates; /* Σ kl_worker_rate() */
+    /* numbers of workers with known values; with_prior: prior_rate is known; with_wap: wap (weighted
+     * average performance) is known; steady: unit_s has at least two values */
+    uint32_t with_prior, with_wap, steady;
+    double rates;           /* Σ kl_worker_rate() */
     double spread, seconds; /* Σ pace.spread, Σ pace.seconds */
     double queued_units;
     double priors, waps; /* Σ prior_rate, Σ 1/kl_wap_unit_s() */
@@ -229,12 +231,12 @@ void kl_crew_free(kl_crew *crew);
 /* Get memory for the workers of views[0 … slots−1]. A failure gives KILTER_ERR_MEMORY. */
 kilter_status kl_crew_reserve(kl_crew *crew, uint32_t slots);
 
-/* Take in a change of the view of `worker`. */
+/* Update the crew after the view of `worker` has changed. */
 void kl_crew_update(kl_crew *crew, const kl_worker_view *views, uint32_t worker);
 /* Set the present time for the queries that follow. now_s never decreases. */
 void kl_crew_advance(kl_crew *crew, double now_s);
-/* Take in the views of all workers. Call this when any view may have changed, or when the clock was started
- * again. It costs O(P) if little has changed. */
+/* Update the crew from the views of all workers. Call this when any view may have changed, or when the clock
+ * was started again. It costs O(P) if little has changed. */
 void kl_crew_look_again(kl_crew *crew, const kl_worker_view *views, double now_s);
 
 const kl_crew_sums *kl_crew_total(const kl_crew *crew);
@@ -262,8 +264,9 @@ uint32_t kl_crew_latest(const kl_crew *crew, double beyond_s, const kl_crew_choi
 /* Find the fastest worker without queued work, and return its rate. A worker whose rate is not known counts
  * with the mean rate. 0: no worker is idle. */
 double kl_crew_fastest_idle(const kl_crew *crew, uint32_t without, uint32_t *worker);
-/* Return the least free_s + units/rate of all workers: the first end of a task of `units`. *worker is set to
- * its worker, unless `worker` is NULL. INFINITY: there is no worker. */
+/* Return the least free_s + units/rate of all workers. This is the earliest time at which a task of `units`
+ * can end. Set *worker to the worker that ends it then, unless `worker` is NULL. INFINITY: there is no
+ * worker. */
 double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without, uint32_t *worker);
 
 /* Return the number of ranked workers, present or resting. They are sorted by falling speed. The speed of a
@@ -355,9 +358,9 @@ typedef struct kl_snapshot {
     double result_bytes; /* mean bytes of a result in a message to the master */
 } kl_snapshot;
 
-/* Update a view after an event: its worker asked for work and is no longer silent; it was sent a chunk; or it
- * reported tasks. busy_s: seconds that the reported tasks took; mean_s: mean time of a unit over all workers,
- * 0: not known. */
+/* Update a view after an event. kl_view_asked(): its worker asked for work; kl_view_dealt(): a chunk was sent
+ * to its worker; kl_view_reported(): its worker reported tasks. busy_s: seconds that the reported tasks took;
+ * mean_s: mean time of a unit over all workers, 0: not known. */
 void kl_view_asked(kl_worker_view *view, double now_s);
 void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double now_s);
 void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,

@@ -83,8 +83,8 @@ kl_speeds kl_speeds_listed(const double *sums) {
     return (kl_speeds){listed, sums};
 }
 
-/* Find the limit by bisection, because more workers take longer to send to, and their first answer comes
- * sooner. */
+/* Find the limit by bisection. With more workers, sending takes longer, and the first answer comes sooner. So
+ * if the master cannot feed a number of workers, it cannot feed more workers either. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
     uint32_t fed = 1, over = most + 1; /* the master can keep `fed` workers busy, but not `over` workers */
     while (over > fed + 1) {
@@ -97,11 +97,12 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32
     return fed;
 }
 
-/* number of steps for a range of numbers; if steps grow, each number is 1/32 larger than the one before */
+/* number of steps for a range of numbers; if steps grow, each number is 1/32 larger than the number before
+ * it */
 enum { COARSE = 32 };
 
-/* Evaluate the index from *low to *high in steps of `step`; 0: in steps that grow. Return the best number of
- * workers, and set *low and *high to the numbers next to it. */
+/* Evaluate the index from *low to *high in steps of `step`. If `step` is 0, the steps grow. Return the best
+ * number of workers. Set *low and *high to the evaluated numbers below and above it. */
 static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};

@@ -23,7 +23,7 @@ static double level_s(const kl_snapshot *s, double units, double own_rate, uint3
 
 /* Return the variance of the relative error of left_s. It has three causes. The remaining tasks may differ
  * from those that were measured. A worker without measurements may be 50 % slower or faster than the mean.
- * Paces vary. */
+ * The pace of each worker varies. */
 static double relative_variance(const kl_snapshot *s, const kl_crew_sums *c, double task) {
     double n = c->present, cv = kl_stat_cv(&s->unit_s);
     double variance = cv * cv * task / fmax(s->left_units + c->queued_units, task);

@@ -22,9 +22,9 @@ typedef struct kl_farm_model {
  * UINT32_MAX if messages cost nothing. */
 uint32_t kl_model_capability(const kl_farm_model *m);
 
-/* The next functions assume that each worker gets work and bytes in proportion to its speed, so that all end
- * together. The sum of the workers' speeds is `speed` > 0. The worker on which work_s was measured has
- * speed 1. So T_c/speed replaces T_c/n in expressions (7) to (9) of the paper. */
+/* The next functions assume that each worker gets work and bytes in proportion to its speed, so that all
+ * workers end together. The sum of the workers' speeds is `speed` > 0. The worker on which work_s was
+ * measured has speed 1. So T_c/speed replaces T_c/n in expressions (7) to (9) of the paper. */
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers,
                             double speed); /* Return the seconds of an iteration [T_t]. */
 /* Return the parallel efficiency of an iteration, E = T_c/(speed·T_t). */
@@ -52,14 +52,15 @@ typedef struct kl_index {
     const void *self;
 } kl_index;
 uint32_t kl_model_lowest(const kl_index *index, uint32_t most);
-/* Choose a number of workers, taken from the fastest, from 1 to `most`. The first function returns
- * kl_model_capability() for workers of different speeds. The second returns the number with the smallest P_i
- * that is not above the capability. Both call of_fastest() O(log most) times. */
+/* Choose a number of workers from 1 to `most`; the fastest workers are taken first. For workers of different
+ * speeds, kl_model_capability_of() computes the same as kl_model_capability(). The function
+ * kl_model_best_of() returns the number with the smallest P_i that is not above this capability. Both call
+ * of_fastest() O(log most) times. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 
-/* Work that is dealt in rounds. In each round every worker gets one chunk, before it has finished the one of
- * the previous round. The size of a chunk is proportional to its worker's speed. */
+/* Work that is dealt in rounds. In each round every worker gets one chunk, before it has finished its chunk
+ * of the previous round. The size of a chunk is proportional to its worker's speed. */
 typedef struct kl_rounds {
     const double *part; /* part[0 … count−1]: parts of the work and of the bytes that the rounds deal; each is
                            > 0, and their sum is 1 */
@@ -109,8 +110,8 @@ typedef struct kl_load {
      * 0: not known */
     double copy_s;
     double near_s; /* seconds until a small message within the master's host arrives */
-    /* CPU seconds of the master for a chunk of one task; woken_s: after the master has slept until the
-     * message came; awake_s: if it was awake; 0: not known */
+    /* CPU seconds of the master for a chunk of one task; woken_s: if the master slept until the message came;
+     * awake_s: if the master was awake; 0: not known */
     double woken_s, awake_s;
 } kl_load;
 
@@ -166,7 +167,7 @@ typedef struct kl_interval {
 } kl_interval;
 typedef struct kl_doubt {
     double runs;    /* standard deviation of the times of equal runs, divided by their mean; 0: not known */
-    uint32_t known; /* number of workers in the measured run; 0: none was measured */
+    uint32_t known; /* number of workers in the measured run; 0: no run was measured */
 } kl_doubt;
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit);
 
@@ -174,7 +175,8 @@ kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t wor
  * workers together. */
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s);
 double kl_model_quality_bound(double task_mean_s, double task_sd_s,
-                              uint32_t workers); /* q ≤ 1/(1 + (μ/σ)·sqrt(2/n)) */
+                              uint32_t workers); /* Return an upper bound of q for tasks with mean μ and
+                                                    standard deviation σ: 1/(1 + (μ/σ)·sqrt(2/n)) */
 
 /* Return the seconds of the shortest chunks with which one master can keep `workers` busy. This is the
  * capability of expressions (10) to (12), solved for T_c/n. send_s: the master's time for sending a chunk
@@ -234,13 +236,14 @@ typedef struct kl_left_ask {
     uint32_t count;
     uint64_t tasks;    /* number of tasks that are not done, including tasks that workers have got */
     double task_units; /* mean work of a task that is not done, in units */
-    uint64_t chain; /* length of the longest chain of tasks, each of which waits for the one before; 0: there
-                       is none */
-    double part;    /* probability with which the interval must contain the end of the run, such as 0.9 */
-    uint64_t seed;  /* seed of the random numbers; equal seeds give equal intervals */
+    /* length of the longest chain of tasks in which each task waits for the previous one; 0: there is no
+     * chain */
+    uint64_t chain;
+    double part;   /* probability with which the interval must contain the end of the run, such as 0.9 */
+    uint64_t seed; /* seed of the random numbers; equal seeds give equal intervals */
 } kl_left_ask;
 
-/* The run ends between low_s and high_s with the probability `part` of the ask, and before middle_s with
+/* The run ends between low_s and high_s with the probability kl_left_ask.part, and before middle_s with
  * probability 1/2. This holds if the remaining tasks resemble those that have ended, and if speeds do not
  * change. */
 typedef struct kl_left {
@@ -251,20 +254,21 @@ typedef struct kl_left {
  * worker is present, or memory ran out. */
 bool kl_model_time_left(const kl_left_ask *ask, kl_left *left);
 
-/* Return the forecast for a run. Its last three values are those of `worker`; UINT32_MAX: these are 0. All
- * values are 0 while no worker's rate is known. */
+/* Return the forecast for a run. Its last three values are about `worker`; if this is UINT32_MAX, they are 0.
+ * All values are 0 while no worker's rate is known. */
 kl_forecast kl_model_forecast(const kl_snapshot *snapshot, uint32_t worker);
 
 /* Return the seconds until the work that is not dealt yet is done, if `worker` gets none of it. 0: all work
  * is dealt; INFINITY: no other worker could do it. */
 double kl_model_end_without_s(const kl_snapshot *snapshot, uint32_t worker);
 
-/* Return the seconds until all workers end together, if they share the work not dealt yet, the queue of
- * `worker`, and `units` that nobody has. At least one rate must be known. */
+/* Return the seconds until all workers end together. The forecast assumes that the workers share the work not
+ * dealt yet, the queue of `worker`, and `units` of work that no worker has. At least one rate must be
+ * known. */
 double kl_model_end_shared_s(const kl_snapshot *snapshot, uint32_t worker, double units);
 
-/* Return the seconds that the run would have taken with the same work for every worker, so that the slowest
- * one had decided. 0: not known. */
+/* Return the seconds that the run would have taken if every worker had got the same amount of work. The run
+ * would then have ended with the slowest worker. 0: not known. */
 double kl_model_equal_split_s(const kl_snapshot *snapshot);
 /* Return the seconds that the run would have taken if no worker had ever waited. Every worker then computes
  * at its mean speed in this run. 0: not known. */

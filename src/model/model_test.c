@@ -172,7 +172,7 @@ static void free_messages_feed_everybody(void **state) {
         kl_farm_model m = {.work_s = 1, .bytes = 1e6, .to_workers = 0.5, .synchronous = synchronous};
         assert_true(kl_model_capability(&m) == UINT32_MAX);
         assert_int_equal(kl_model_best_of(&m, equal, 77),
-                         77); /* no worker costs anything, so all of them are used */
+                         77); /* a further worker costs nothing, so all workers are used */
         assert_true(near(efficiency(&m, 77), 1, 1e-12));
     }
 }
@@ -368,9 +368,11 @@ static void queued_work_comes_first(void **state) {
     const double rates[] = {10, 10, 10};
     kl_worker_view workers[3];
     kl_snapshot s = farm_of(workers, rates, 3, 100);
-    workers[0].queued_units = 50; /* the worker had 5 s of work, and 1 s of that is over */
+    workers[0].queued_units = 50; /* the worker had work for 5 s, and has done 1 s of it */
     s.now_s = 1;
-    assert_true(near(forecast_of(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
+    /* all workers end after 14/3 s, and this worker is busy for 4 s, so it gets 2/3 s of work at 10
+     * units/s */
+    assert_true(near(forecast_of(&s, 0).share_units, 20.0 / 3, 1e-6));
     assert_true(near(forecast_of(&s, 1).share_units, 140.0 / 3, 1e-6));
     workers[0].queued_units = 1000; /* a worker that is busy longer than all others gets no more work, and the
                                        run ends when its queue is done */

@@ -11,7 +11,7 @@ typedef struct message {
     double send_s, arrive_s;
 } message;
 
-/* Return the times of a message of this size. answer_s 0: not known, then m_o is used, as in the paper. */
+/* Return the times of a message of this size. If answer_s is 0 (not known), m_o is used, as in the paper. */
 static message message_of(const kl_farm_model *m, double bytes, double answer_s) {
     double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
     double busy_s = answer_s > 0 ? answer_s : start_s;
@@ -59,10 +59,11 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     return r;
 }
 
-/* Return when the last worker ends its last chunk. Workers are in step while each takes one chunk per round
- * in the same order. Then the distances between their starts stay, and differences of their chunks add up. If
- * they are out of step, or their starts are more than a chunk apart, faster workers take chunks from slower
- * ones. Then all workers end within the time of one last chunk, on average at its middle. */
+/* Return when the last worker ends its last chunk. Workers are in step while each takes one chunk per
+ * round in the same order. Then the times between their starts stay the same, and the differences of their
+ * chunks add up. If they are out of step, or their starts are more than a chunk apart, faster workers take
+ * chunks from slower ones. Then all workers end within the time of one chunk, on average in the middle of
+ * this time. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;

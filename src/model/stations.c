@@ -7,19 +7,20 @@
 /* A message with this number of bytes costs twice as much CPU time as an empty message.
  * docs/explanation/model.md says where this number comes from. */
 static const double HALF_BYTES = 48e3;
-/* AMONG_MANY: cost of a message among many others, divided by its cost among few. WAKE_S: CPU seconds that
- * the master loses if it sleeps before a message. Both are used if they were not measured. AMONG_LEAST: least
- * value of the relative cost. */
+/* AMONG_MANY: cost of a message among many other messages, divided by its cost among few others. WAKE_S: CPU
+ * seconds that the master loses if it sleeps before a message. Both are used if they were not measured.
+ * AMONG_LEAST: least value of the relative cost. */
 static const double AMONG_MANY = 0.4, WAKE_S = 25e-6, AMONG_LEAST = 0.1;
 /* If a byte costs fewer CPU seconds than this, messages within the master's host go through shared memory. A
  * byte on an encrypted socket costs about 1 ns. */
 static const double NEAR_BYTE_S = 0.5e-9;
 /* At least this part of a task's time counts as work, even if the reported delay is longer. */
 static const double LEAST_ALONE = 0.02;
-/* states with less than this part of the most likely state's probability are left out */
+/* numbers of tasks at a station are left out if their probability is less than this part of the greatest
+ * probability */
 static const double NOTHING = 1e-12;
-/* More workers than this are as good as a steady stream, so their states need not be added up. A record with
- * billions of tiny tasks leads to as many workers. */
+/* Tasks of more workers than this reach a station as a steady stream, so its states need not be added up. A
+ * record with billions of tiny tasks can make the model ask for this number of workers. */
 static const double MANY = 1e5;
 
 /* --- one station --- */
@@ -35,7 +36,8 @@ static double likeliest(const kl_station *s, double away_s, double n) {
     return floor(fmin(n, fmax(0, k)));
 }
 
-/* Sums over the numbers of tasks at the station: of their weights, and of weight × number of busy servers. */
+/* Sums over all possible numbers of tasks at the station. weight: relative probability of this number;
+ * servers: this probability × number of busy servers. */
 typedef struct served {
     double weight, servers;
 } served;
@@ -82,8 +84,8 @@ static double message_part(const kl_load *l) {
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
-/* Return the cost of a message for a thread that is awake. It is divided by the cost for a thread that has
- * slept and finds cold caches. */
+/* Return the cost of a message for a thread that is awake, as a part of its cost for a thread that has slept.
+ * A thread that has slept finds cold caches. */
 static double among_many(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmin(1, fmax(AMONG_LEAST, l->awake_s / l->woken_s))
                                             : AMONG_MANY;
@@ -93,8 +95,8 @@ static double wake_s(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmax(0, l->woken_s - l->awake_s) : WAKE_S;
 }
 
-/* Return the CPU seconds by which the master's process needs more with this number of chunks than in the
- * measured run. A message is assumed to cost as much as in the measured run. */
+/* Return how many more CPU seconds the master's process needs with this number of chunks than in the measured
+ * run. A message is assumed to cost as much as in the measured run. */
 static double added_s(const kl_load *l, double chunks) {
     return message_part(l) * l->use.farm_s * (chunks / l->chunks - 1);
 }
@@ -325,9 +327,9 @@ static void fit_link(kl_load *l, double elapsed_s) {
         l->per_byte_s *= elapsed_s / busy_s;
 }
 
-/* Set `beyond`, the factor that the model does not explain and that is assumed to stay the same. Workers may
- * wait during tasks or between them. So `beyond` is 1 if the modelled time lies anywhere between the time of
- * tasks alone and the whole time of the run. */
+/* Set `beyond`, the factor by which tasks took longer than the model explains. It is assumed to stay the
+ * same. Workers may wait during tasks or between them. So `beyond` is 1 if the modelled time lies anywhere
+ * between the time of tasks alone and the whole time of the run. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
@@ -372,7 +374,9 @@ static const double DOUBLING =
 static const double UNKNOWN = 0.15; /* relative error for each doubling of the number of workers, if nothing
                                        is known about shared resources */
 static const double SHARING = 0.3;  /* relative error of the additional time that sharing causes */
-static const double SURE_SIGMAS = 1.645; /* quantile of the normal distribution that belongs to KL_SURE */
+/* a normally distributed value is within this number of standard deviations of its mean with the probability
+ * KL_SURE */
+static const double SURE_SIGMAS = 1.645;
 
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {
     double runs = doubt->runs > 0 ? fmax(doubt->runs, RUNS_DIFFER_LEAST) : RUNS_DIFFER;

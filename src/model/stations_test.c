@@ -70,7 +70,8 @@ static void a_million_workers_are_no_trouble(void **state) {
     assert_true(fabs(kl_station_rate(&s, 0, 1000000) / 4e6 - 1) < 1e-12);
     assert_true(kl_station_rate(&(kl_station){0, 1}, 2, 10) == 5);
     for (double away_s = 0.5e-4; away_s < 1;
-         away_s *= 3) { /* the step from single states to a stream is small */
+         away_s *= 3) { /* above 100,000 workers, tasks count as a steady stream; check that the rate changes
+                           little at this limit */
         double below = kl_station_rate(&s, away_s, 100000), above = kl_station_rate(&s, away_s, 100001);
         assert_true(fabs(above / below - 1) < 5e-3);
     }
@@ -115,7 +116,7 @@ static void results_make_cpu_time_dearer_than_computing(void **state) {
     kl_load load = computing();
     load.use.farm_s = 1e-6;
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
-    load.use.bytes = 4e9; /* one second of copying results for each second of CPU time */
+    load.use.bytes = 4e9; /* copying the results takes one second for each second of CPU time */
     assert_true(fabs(power_of(&load) - 0.425) < 1e-3);
     load.use.bytes = 4e8;
     assert_true(fabs(power_of(&load) - 0.065) < 1e-3);
@@ -218,7 +219,7 @@ static void few_workers_wake_idle_cores(void **state) {
         {0.030, 0, 0, 2, 32, 16.8e-6, 17e-6}, /* many workers save nearly all of the cost of waking */
         {0.030, 0, 0, 8, 16, 2.2e-6, 2.3e-6}, /* the measured run contains little of the cost of waking */
         {0.004, 0, 0, 2, 4, 1.1e-6,
-         1.3e-6},                /* no more can be saved than most of the CPU time that was used */
+         1.3e-6},                /* the forecast cannot save more than a part of the CPU time that was used */
         {0.6, 0, 0, 2, 4, 0, 0}, /* workers that compute most of the time hardly ever wake */
         {0.030, 100e-6, 50e-6, 2, 4, 7e-6,
          8e-6}, /* with this measured cost, half of the CPU time is lost by waking */
@@ -249,8 +250,9 @@ static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
     assert_true(kl_model_limit(&cheap, 32).times > 1.05 * kl_model_limit(&load, 32).times);
     cheap.near_s = 1e-6; /* now an empty message is cheap, too */
     assert_true(kl_model_limit(&cheap, 32).times < 1.05 * kl_model_limit(&load, 32).times);
-    cheap.copy_s = 1e-6; /* this would be more CPU time than was used, so the cost of a byte on an encrypted
-                            socket is the limit */
+    /* at this cost of a byte, the bytes would take more CPU time than was used, so the model must ignore the
+     * cost */
+    cheap.copy_s = 1e-6;
     assert_true(kl_model_limit(&cheap, 32).times == kl_model_limit(&load, 32).times);
 }
 
@@ -342,7 +344,7 @@ static void no_task_is_quicker_than_alone(void **state) {
 static void time_kept_from_a_core_is_no_work(void **state) {
     (void)state;
     kl_load load = computing();
-    load.use.delay_s = 3; /* of 4 */
+    load.use.delay_s = 3; /* others had the cores for 3 s of the 4 s of all tasks */
     assert_true(fabs(kl_load_fit(&load, 4e-3, 2) - 0.25) < 1e-12);
     assert_true(fabs(load.task_s - 1e-3) < 1e-12);
     load.use.delay_s =

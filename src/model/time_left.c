@@ -23,14 +23,16 @@ enum {
     BLOCKS = 8,
     BLOCK_LEAST = 4 /* least number of tasks in a block */
 };
-/* How much workers' speeds differ before anything is known: the standard deviation of their logarithms, and
- * the number of workers whose weight this assumption has. */
+/* Assumption about the workers' speeds before anything is measured. USUAL_SPREAD: standard deviation of the
+ * logarithms of the speeds. The assumption has the weight of USUAL_WORKERS measured workers. */
 static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
-/* The longest tasks before anything is known. A task that is longer than all that were seen takes x times the
- * longest with probability x^(−1/tail). This assumption has the weight of one task. */
+/* Assumption about the longest tasks before anything is measured. If a task is longer than the longest task
+ * seen so far, it takes more than x times as long as that one with probability x^(−1/tail). The assumption
+ * has the weight of one task. */
 static const double USUAL_TAIL = 0.5;
-/* How much the speed of the machine changes before anything is known: the standard deviation of the logarithm
- * of a block's speed. This assumption has the weight of USUAL_BLOCKS blocks. */
+/* Assumption about changes of the machine's speed before anything is measured. USUAL_DRIFT: standard
+ * deviation of the logarithm of the speed in a block of tasks. The assumption has the weight of USUAL_BLOCKS
+ * blocks. */
 static const double USUAL_DRIFT = 0.04, USUAL_BLOCKS = 4;
 static const double LASTS_BLOCKS =
     4; /* after this number of further blocks, half of the last change of speed is left */
@@ -52,21 +54,20 @@ typedef struct play {
     uint32_t workers;
     double tasks; /* number of tasks that are not done, which these workers will do */
     seen *seen;
-    uint32_t count, ended; /* in the array `seen`: number of all tasks; number of tasks that have ended, which
-                              come first */
+    /* count: number of tasks in the array `seen`; ended: number of these that have ended, which come first */
+    uint32_t count, ended;
     bool
         by_logs; /* true: compare means of the logarithms of times; false: compare logarithms of mean times */
     double tail;
-    double moved, drift; /* variances of logarithms: `within`: of the times of a worker's tasks; `between`: of
-                            the workers' speeds */
+    double moved, drift; /* moved, drift: mean and standard deviation of the logarithm of `drifted` */
     double drifted; /* seconds per unit in the rest of the run in this simulation, relative to the tasks that
                        were seen */
-    double within, between; /* variances of the logarithm: within: of a task's time on its worker; between: of
-                               the workers' speeds */
-    double *sums, *times;   /* [workers] */
-    lane *lanes;            /* [workers] a heap, in which the worker that is free first is at the top */
-    uint32_t *drawn;        /* [count] indices of the tasks that count in this simulation, with repetition */
-    double *sizes;          /* [count] seconds per unit of these tasks, on the mean worker */
+    /* variances of logarithms: within: of the times of one worker's tasks; between: of the workers' speeds */
+    double within, between;
+    double *sums, *times; /* [workers] */
+    lane *lanes;          /* [workers] a heap, in which the worker that is free first is at the top */
+    uint32_t *drawn;      /* [count] indices of the tasks that count in this simulation, with repetition */
+    double *sizes;        /* [count] seconds per unit of these tasks, on the mean worker */
     double results[PLAYS];
 } play;
 
@@ -104,8 +105,8 @@ static double as_log(const play *p, double mean) {
     return p->by_logs ? mean : log(mean);
 }
 
-/* Add up the values of tasks that have ended: those drawn for this simulation, or all of them. Return the
- * mean value. */
+/* Add up the values of tasks that have ended. If `drawn` is true, take only the tasks that were drawn for
+ * this simulation. Return the mean value. */
 static double add_up(play *p, bool drawn) {
     double sum = 0, count = 0;
     for (uint32_t w = 0; w < p->workers; w++)
@@ -124,7 +125,8 @@ static double add_up(play *p, bool drawn) {
     return count > 0 ? sum / count : NAN;
 }
 
-/* Compare times or their logarithms, whichever varies less. */
+/* Choose whether to compare the times of tasks or the logarithms of these times. Choose the values that vary
+ * less. */
 static void choose_measure(play *p) {
     kl_stat plain = {0}, logs = {0};
     for (uint32_t i = 0; i < p->count; i++)
@@ -195,8 +197,8 @@ static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *
     return last;
 }
 
-/* Estimate how fast the rest of the run may be, compared with the tasks that were seen. Both are means over
- * several blocks. A change of speed in the last block lasts for some time. */
+/* Estimate how fast the rest of the run may be, compared with the tasks that were seen. Both speeds are means
+ * over several blocks of tasks. A change of speed in the last block lasts for some time. */
 static void measure_drift(play *p) {
     uint32_t count = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
     kl_stat blocks = {0}, all = {0};
@@ -209,8 +211,8 @@ static void measure_drift(play *p) {
     p->moved = variance > 0 ? last * variance / (variance + chance) / (1 + rest / LASTS_BLOCKS) : 0;
 }
 
-/* Draw the workers' speeds for this simulation. The more tasks of a worker were seen, the less its speed is
- * drawn at random. */
+/* Set the workers' speeds for this simulation. A worker's speed follows from its drawn tasks, and more tasks
+ * have more weight. If none of its tasks was drawn, draw its speed at random. */
 static void set_speeds(play *p) {
     double mean = as_log(p, add_up(p, true));
     for (uint32_t w = 0; w < p->workers; w++) {
@@ -240,8 +242,8 @@ static void draw_seen(play *p) {
         p->lanes[w].unit_s *= p->drifted;
 }
 
-/* Draw the time at which a worker is free: it has done the task that it has begun, and perhaps others since
- * its last report. Return the number of these tasks. */
+/* Draw the time at which a worker becomes free. Until then it does its present task. It may have done other
+ * tasks since its last report. Return the number of all these tasks. */
 static double draw_free(play *p, uint32_t worker) {
     const kl_left_worker *w = &p->ask->workers[worker];
     double scale = p->lanes[worker].unit_s * p->ask->task_units, busy_s = 0;
@@ -314,8 +316,8 @@ static double do_rest(play *p, double tasks) {
     return end_s;
 }
 
-/* Draw the least time that the longest chain of tasks can take. Each task of the chain waits for the one
- * before. */
+/* Draw the least time that the longest chain of tasks can take. Each task of the chain waits for the previous
+ * one. */
 static double chain_s(play *p) {
     double sum = 0;
     for (uint64_t i = 0; i < p->ask->chain; i++)
@@ -338,8 +340,8 @@ static double play_once(play *p) {
 
 /* --- all simulations, and the interval --- */
 
-/* Take the tasks that have ended and the running ones. The next task may be longer than all of them, so one
- * more task counts as longer than the longest. */
+/* Take the tasks that have ended and the running ones. The next task may be longer than all of them. So add
+ * one imaginary task that takes longer than the longest. */
 static void take_seen(play *p) {
     const kl_left_ask *ask = p->ask;
     double longest = 0;

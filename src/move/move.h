@@ -15,7 +15,7 @@ typedef struct kl_payload {
 } kl_payload;
 
 /* Send the tasks of `head` to `peer` with their inputs and weights, and set *bytes to the size of the
- * message. KILTER_ERR_PEER: the peer has disconnected. KILTER_ERR_MEMORY. */
+ * message. KILTER_ERR_PEER: the peer has disconnected; KILTER_ERR_MEMORY: memory ran out. */
 kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chunk_head *head,
                             const kl_payload *payload, uint64_t *bytes, kilter_error *error);
 

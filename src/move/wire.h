@@ -98,11 +98,11 @@ typedef struct kl_welcome {
 void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome);
 bool kl_wire_get_welcome(const void *data, size_t size, kl_welcome *welcome);
 
-void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, RELEASE, OPEN */
+void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* write READY, RELEASE or OPEN */
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
-                       size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END, ADDRESS */
+                       size_t size); /* write REFUSE, PROBE, ECHO, LEAVE, RENEW, END or ADDRESS */
 /* Read the text of a message. Text that is too long for the buffer is cut, and control characters are left
  * out. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
@@ -122,7 +122,7 @@ typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
 
-void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* RECALL, RETURN */
+void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* write RECALL or RETURN */
 bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 
 /* The report of a heartbeat: how a long task is going. */
@@ -228,7 +228,7 @@ typedef struct kl_peers_head {
     uint32_t number, peers;
     uint64_t shared; /* kl_hash() of the shared data that the run needs; 0: no shared data */
     uint64_t result_bytes;
-    /* reduces: true: results are combined on their way to the master; inputs: true: tasks have inputs */
+    /* reduces: results are combined on their way to the master; inputs: tasks have inputs */
     bool reduces, inputs;
     char policy[16];
     uint64_t seed;
@@ -256,11 +256,11 @@ typedef struct kl_where {
     char address[256]; /* address of the peer; empty: the peer has left */
 } kl_where;
 
-void kl_wire_put_where(kl_buffer *out, kl_message_type type, const kl_where *where); /* WHERE, PEER */
+void kl_wire_put_where(kl_buffer *out, kl_message_type type, const kl_where *where); /* write WHERE or PEER */
 bool kl_wire_get_where(const void *data, size_t size, kl_where *where);
 
 void kl_wire_put_number(kl_buffer *out, kl_message_type type,
-                        uint64_t number); /* GONE: a worker; DISBAND: a run */
+                        uint64_t number); /* in GONE: number of a worker; in DISBAND: number of a run */
 bool kl_wire_get_number(const void *data, size_t size, uint64_t *number);
 
 /* Tasks [lo, hi) of a run. In a message INPUTS, the inputs of these tasks follow. */
@@ -292,8 +292,8 @@ size_t kl_signal_put(const kl_signal *signal, char text[KL_SIGNAL_BYTES]); /* Re
 /* Read a signal from untrusted bytes. Return false if the bytes are not a signal. */
 bool kl_signal_get(const void *data, size_t size, kl_signal *signal);
 void kl_signal_name(const kl_signal *signal, char name[KL_SIGNAL_BYTES]);
-/* Write the common beginning of the names of all calls for help of a run; for an offer: the common beginning
- * of the names of all offers to peer `to`. */
+/* If the signal is a call, write the beginning that the file names of all calls for help of the run share. If
+ * it is an offer, write the beginning that the names of all offers to peer `to` share. */
 void kl_signal_prefix(const kl_signal *signal, char prefix[KL_SIGNAL_BYTES]);
 
 #endif

@@ -177,7 +177,8 @@ static void die(world *w, uint32_t i) {
     leave(w, i);
 }
 
-/* Cut the connection between two random peers, which both live on. Each of them counts the other as dead. */
+/* Cut the connection between two random peers, which both stay alive. Each of them counts the other as
+ * dead. */
 static void cut(world *w) {
     uint32_t a = 1 + (uint32_t)draw(w, w->peers - 1), b = 1 + (uint32_t)draw(w, w->peers - 1);
     for (int side = 0; side < 2 && a != b; side++) {
@@ -188,7 +189,8 @@ static void cut(world *w) {
     }
 }
 
-/* Let every living peer leave that the root counts as dead. The root's driver would tell it to leave. */
+/* Remove every living peer that the root counts as dead from the run. In a real run, the root's driver would
+ * tell the peer to leave. */
 static void send_out_gone(world *w) {
     for (uint32_t i = 1; i < w->count && !w->over; i++)
         if (w->seats[i].node && kl_node_counts_gone(w->seats[0].node, i))
@@ -421,9 +423,9 @@ static void every_task_counts_once(uint64_t seed) {
 
 static uint64_t first_seed, runs;
 
-/* Repeat two runs that failed in earlier versions, because few other runs find their causes. In one run, only
- * the giver of a gift knew that the receiver was dead. In the other, the report of a death was lost, because
- * the parent that got it died. */
+/* Repeat two runs that failed in earlier versions, because few other runs show the same faults. In one run,
+ * only the giver of a gift knew that the receiver was dead. In the other, the report of a death was lost,
+ * because the parent that got it died. */
 static void mended_runs_stay_right(void **state) {
     (void)state;
     static const uint64_t seeds[] = {101752, 3134340};

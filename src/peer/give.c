@@ -26,9 +26,10 @@ static void remove_gift(kl_giving *g, size_t i) {
     g->gifts[i] = g->gifts[--g->gift_count];
 }
 
-/* If this peer must report the tasks of a gift in the present census, add them to its report. `census` is the
- * last census to which the receiver had been called when the gift arrived. If it is the present census, the
- * receiver's report lacks the gift. Otherwise the receiver reports the gift, or has given it on. */
+/* If this peer must report the tasks of a gift in the present census, add them to its report. The parameter
+ * `census` is the last census to which the receiver had been called when the gift arrived. If it is the
+ * present census, the receiver's report lacks the gift. Otherwise the receiver reports the gift, or has given
+ * it on. */
 static void settle_gift(kl_node *n, const kl_gift *gift, uint32_t census) {
     kl_ranges *held = &n->round.collected.held;
     if (gift->open && census >= n->round.census)
@@ -45,8 +46,8 @@ void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
 }
 
 /* Return the number of tasks to give to a peer that does `rate` tasks per second. It is half of the tasks, or
- * the number after which both peers should end at the same time. 0: there is no task to give, or the peer is
- * too slow. */
+ * the number after which both peers should end at the same time. The number is 0 if there is no task to give,
+ * or if the peer is too slow. */
 static uint64_t part_of(const kl_node *n, double rate) {
     const kl_round *r = &n->round;
     kl_part_rule rule = n->of.help->part;
@@ -64,8 +65,8 @@ static uint64_t part_of(const kl_node *n, double rate) {
     return 1 / rate < rest_s ? 1 : 0;
 }
 
-/* Return whether a copy of the running task on a peer of this rate would probably end much earlier. The file
- * decide/rescue.c uses the same rule. */
+/* Return whether a peer of this rate would probably end a copy of the running task much earlier than this
+ * peer ends the task. The file decide/rescue.c uses the same rule. */
 static bool pays_to_copy(const kl_node *n, double rate) {
     const kl_running *h = &n->work.hand;
     double own = kl_work_rate(&n->work, n->now_s), done = own * (n->now_s - h->began_s);

@@ -1,4 +1,4 @@
-/* Hauls: a haul is a set of done tasks, with the value that combines their results. */
+/* A haul is a set of done tasks, with the value that combines their results. */
 #include "peer/peer_private.h"
 
 static bool combine(const kl_combine *how, kl_buffer *into, kilter_bytes value) {

@@ -126,7 +126,8 @@ static void end_task(kl_node *n, kilter_bytes result) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    /* when the root told the peer that asks now of this peer, it took this peer off the board of late peers
+    /* the root named this peer to the peer that asks now, and so removed this peer from its board of late
+     * peers
      */
     n->asking.posted = false;
     if (!kl_give_part(n, from, note->rate))
@@ -163,7 +164,7 @@ static void copied(kl_node *n, uint32_t from, const kl_note *note) {
 
 static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
     uint32_t peers = note->peers > from ? note->peers : from + 1;
-    /* ask again if the message tells of new peers, of which the root must learn */
+    /* ask the root for a round again if the message names new peers, because the root must learn of them */
     n->round.hurried = n->round.hurried && peers <= n->tree.peers;
     kl_tree_know(&n->tree, peers);
     (n->root ? kl_root_want : kl_round_hurry)(n);

@@ -229,7 +229,8 @@ static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
 }
 
 /* Peer 157, which is below peers 1 and 13, has lost the connection to peer 13. So it has sent copies of its
- * results to both. Only its heir must report them: peer 13, or peer 1 if peer 13 is gone, too. */
+ * results to both of these peers. Only its heir must report them: peer 13, or peer 1 if peer 13 is gone,
+ * too. */
 static void only_the_heir_reports_what_a_peer_saved_before_it_died(void **state) {
     (void)state;
     for (uint32_t deaths = 1; deaths <= 2; deaths++) {

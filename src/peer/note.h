@@ -9,7 +9,8 @@
 typedef enum kl_note_kind {
     /* a question: does the receiver have tasks for the sender, which does `rate` tasks per second? */
     KL_NOTE_ASK = 1,
-    KL_NOTE_EMPTY,   /* an answer to ASK or QUERY: there are no tasks, or no late peer */
+    KL_NOTE_EMPTY,   /* an answer to ASK: the sender has no tasks to give; or to QUERY: the root knows no late
+                        peer */
     KL_NOTE_REFUSED, /* an answer to COPY: the sender of this note does not do the copy */
     KL_NOTE_GIFT,    /* the tasks in `spans` belong to the receiver from now on */
     KL_NOTE_GOT,     /* an acknowledgement: gift `number` has arrived */
@@ -17,12 +18,12 @@ typedef enum kl_note_kind {
                         sender, which does `rate` tasks per second */
     KL_NOTE_COPY,    /* a request: do a speculative copy of task `number` */
     KL_NOTE_COPIED,  /* an answer to COPY: the copy of task `number` has ended with the result `value` */
-    KL_NOTE_POST,  /* to the root: number = 1: the sender is late; number = 0: the sender is no longer late */
-    KL_NOTE_QUERY, /* a question to the root: which peer is late? */
-    KL_NOTE_VICTIM, /* the root's answer to QUERY: `peer` is late */
-    KL_NOTE_HURRY,  /* a request to the root to begin a round */
-    KL_NOTE_LATE,   /* tasks that the sender and peers below it did after their reports of round `round` */
-    KL_NOTE_LOSS,   /* a report: the peers listed in `gone` are gone */
+    KL_NOTE_POST,    /* to the root: the sender is late (number = 1), or no longer late (number = 0) */
+    KL_NOTE_QUERY,   /* a question to the root: which peer is late? */
+    KL_NOTE_VICTIM,  /* the root's answer to QUERY: `peer` is late */
+    KL_NOTE_HURRY,   /* a request to the root to begin a round */
+    KL_NOTE_LATE,    /* tasks that the sender and peers below it did after their reports of round `round` */
+    KL_NOTE_LOSS,    /* a report: the peers listed in `gone` are gone */
     /* a copy of the sender's results, in case the sender dies. `spans`: tasks that it did after its report of
        round `round`; `held`: tasks of that report, until its round is committed */
     KL_NOTE_SAVE,
@@ -65,14 +66,15 @@ typedef struct kl_numbers { /* a list of numbers of peers */
 
 typedef struct kl_note {
     kl_note_kind kind;
-    uint32_t census; /* number of the last census of which the sender knows */
+    uint32_t census; /* number of the last census (search for lost tasks) of which the sender knows */
     uint32_t round;
     uint32_t peer, peers; /* peers: number of peers that have ever taken part */
     uint64_t number;
-    double rate; /* tasks per second of the sender; in PLAN: of the mean peer */
-    /* in PLAN: left_s: seconds until all tasks are done; next_s: seconds until the next report */
+    double rate; /* tasks per second that the sender does; in PLAN: mean of all peers */
+    /* only in PLAN. left_s: seconds until all tasks are done; next_s: seconds until the next report */
     double left_s, next_s;
-    /* in PLAN: closing: true: peers report when they have no task left; over: true: the run has ended */
+    /* only in PLAN. closing: true if peers report when they have no task left; over: true if the run has
+     * ended */
     bool closing, over;
     kl_ranges spans; /* in REPORT: tasks that are done; in GIFT: tasks that are given */
     kl_ranges held;  /* in REPORT after a CALL: tasks that the peer owns, or is giving away */

@@ -75,7 +75,7 @@ static void tasks_that_are_not_of_the_run_are_refused(void **state) {
     kl_buffer_free(&out);
 }
 
-/* A number that no peer can have must be refused, because a peer uses memory in proportion to the largest
+/* A peer's number above the limit must be refused, because a peer uses memory in proportion to the largest
  * number that it knows. */
 static void a_number_that_no_peer_can_have_is_refused(void **state) {
     (void)state;

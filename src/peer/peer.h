@@ -65,8 +65,9 @@ typedef struct kl_node_options {
     const kl_help *help;
     kl_combine combine;
     bool attends; /* true: the driver passes on messages also while a task runs */
-    /* true: the driver passes on calls for help and offers of help by its own means. A policy with a board
-     * then requests KL_NODE_CALLS, KL_NODE_SEEKS and KL_NODE_OFFERS, and sends no messages for this. */
+    /* true: the driver passes on calls for help and offers of help by its own means. If the policy has a
+     * board, a peer then returns the actions KL_NODE_CALLS, KL_NODE_SEEKS and KL_NODE_OFFERS instead of
+     * sending messages. */
     bool signals;
     /* short tasks are timed together until they have taken this number of seconds, because a thread may lose
      * its core during a task; 0: each task is timed alone */
@@ -103,8 +104,8 @@ typedef enum kl_node_action_kind {
     KL_NODE_COUNTS,
     KL_NODE_OVER,   /* every task of the run is counted, so the run is over */
     KL_NODE_CALLS,  /* task = 1: this peer is late and calls for help; task = 0: it withdraws its call */
-    KL_NODE_SEEKS,  /* when a peer calls for help and no other peer has answered the call, give the event
-                       KL_NODE_FOUND */
+    KL_NODE_SEEKS,  /* look for a peer whose call for help no peer has answered, and give the event
+                       KL_NODE_FOUND for it */
     KL_NODE_OFFERS, /* offer help to `peer`; the bytes are a message with the offer, as for KL_NODE_SEND */
 } kl_node_action_kind;
 
@@ -115,8 +116,8 @@ typedef struct kl_node_action {
      * KL_NODE_COUNTS: number of counted tasks */
     uint64_t task;
     size_t at, size, spans;
-    double left, rate; /* for KL_NODE_CALLS and KL_NODE_OFFERS: left: number of this peer's tasks left; rate:
-                          its tasks per second, 0: not known */
+    double left, rate; /* only for KL_NODE_CALLS and KL_NODE_OFFERS. left: number of tasks that this peer has
+                          left; rate: its tasks per second, or 0 if not known */
 } kl_node_action;
 
 /* The actions of one step, which the driver must carry out in this order. Several peers may use the same
@@ -150,7 +151,8 @@ typedef struct kl_node_state {
     uint64_t twice; /* number of tasks that were counted more than once; above 0: the protocol has an error */
     uint64_t adopted; /* number of tasks that were lost with dead peers and given to others */
     uint32_t rounds, censuses, deaths;
-    uint32_t overdue; /* number of censuses that were called because late tasks did not come */
+    uint32_t overdue; /* number of censuses (searches for lost tasks) that were called because late tasks did
+                         not come */
 } kl_node_state;
 
 kl_node_state kl_node_state_of(const kl_node *root);

@@ -16,7 +16,7 @@
 #include "measure/measure.h"
 #include "peer/note.h"
 
-/* --- tree.c: the tree of peers, in which the children of a dead peer get its parent --- */
+/* --- tree.c: the tree of peers; the children of a dead peer become children of its parent --- */
 
 typedef struct kl_tree {
     /* number: number of this peer; peers: number of peers that have ever taken part */
@@ -28,7 +28,7 @@ typedef struct kl_tree {
     kl_numbers below; /* numbers of the living peers whose parent is this peer */
 } kl_tree;
 
-uint32_t kl_tree_above(uint32_t number); /* number > 0 */
+uint32_t kl_tree_above(uint32_t number); /* return the number of the parent; number must be above 0 */
 /* Return whether peer `number` is peer `above` itself, or is below it in the tree. */
 bool kl_tree_under(uint32_t above, uint32_t number);
 /* Record that at least `peers` peers have ever taken part. */
@@ -123,7 +123,7 @@ bool kl_work_add(kl_work *work, kl_span span);
 uint64_t kl_work_next(kl_work *work);
 /* Move the last `count` of the peer's tasks to `out`. false: memory ran out. */
 bool kl_work_cut(kl_work *work, uint64_t count, kl_ranges *out);
-/* Return whether a task runs that this peer owns and whose result is still needed. */
+/* Return whether this peer runs a task that it owns, and whose result is still needed. */
 bool kl_work_owns_hand(const kl_work *work);
 double kl_work_rate(const kl_work *work, double now_s);
 /* Return the number of tasks that are not done, including the running one. */
@@ -135,7 +135,8 @@ typedef struct kl_gift { /* tasks that were given to peer `to`; it has not ackno
     uint32_t to;
     uint64_t number;
     kl_ranges spans;
-    bool open; /* true: this peer was called to a census, and cannot report before the gift is acknowledged */
+    bool open; /* true: a census (search for lost tasks) has begun, and this peer cannot report before the
+                  gift is acknowledged */
 } kl_gift;
 
 typedef struct kl_waiting { /* a peer that has signed up to get tasks from this peer */
@@ -162,8 +163,8 @@ typedef struct kl_asking {
     double asked_s;
     double trip_s; /* seconds from question to answer, averaged over the last questions; 0: not known */
     uint32_t fails;
-    /* true: the peer does not ask for now, because it has signed up with its neighbours, or no late peer is
-     * on the board */
+    /* true: the peer has stopped asking, because it has signed up with its neighbours, or no late peer is on
+     * the root's board */
     bool asleep;
     double due_s; /* time at which the peer asks next; INFINITY: it waits for an event */
     uint64_t draws;
@@ -177,8 +178,7 @@ typedef struct kl_asking {
 
 typedef struct kl_save {
     uint32_t peer, round;
-    /* tasks of the child `peer`: done: tasks that it did after its report of round `round`; sent: tasks in
-     * this report */
+    /* done: tasks that the child `peer` did after its report of round `round`; sent: tasks in that report */
     kl_haul done, sent;
 } kl_save;
 
@@ -210,22 +210,22 @@ typedef struct kl_round {
     bool joined_in; /* true: this peer's own part is in `collected` */
     bool reported;
     bool hurried; /* true: this peer has asked the root to begin a round */
-    /* tasks that this peer and those below it have done after their reports in a closing round, and that are
-     * not sent up yet */
+    /* tasks that this peer and peers below it did after their reports in a closing round, without those that
+     * were sent to the parent */
     kl_haul late;
     kl_haul told; /* the tasks in `late` that this peer did itself */
-    /* messages with late tasks: pause_s: seconds between two messages; told_s: time of the last message;
+    /* for messages with late tasks. pause_s: seconds between two messages; told_s: time of the last message;
      * tell_s: time of the next message */
     double pause_s, told_s, tell_s;
     uint8_t *heard; /* heard[i] is 1 if the child tree.below.at[i] has reported */
     uint64_t heard_room;
     size_t heard_count;
     uint32_t sent_round; /* number of the round in which the tasks of work.sent were reported */
-    kl_note collected; /* the reports of this peer and of the children that have reported so far, without the
-                          done tasks */
-    kl_haul reports;   /* the done tasks of these reports */
-    double period_s;   /* seconds from the last plan to the next report; 0: there was no plan yet */
-    double mean_rate;  /* mean rate of all peers in the last plan, in tasks per second; 0: not known */
+    kl_note collected;   /* the combined reports of this peer and of its children that have reported so far,
+                            without the done tasks */
+    kl_haul reports;     /* the done tasks of these reports */
+    double period_s;     /* seconds from the last plan to the next report; 0: there was no plan yet */
+    double mean_rate;    /* mean rate of all peers in the last plan, in tasks per second; 0: not known */
     /* began_s: time when the peer began; end_s: time when all tasks should be done, by the last plan */
     double began_s, end_s;
 } kl_round;
@@ -254,7 +254,8 @@ typedef struct kl_root {
 
 /* --- node.c --- */
 
-/* a message that must wait, because its sender was called to a census before this peer */
+/* a message that must wait, because its sender was called to a census (search for lost tasks) before this
+ * peer */
 typedef struct kl_later {
     struct kl_later *next;
     uint32_t peer;
@@ -288,13 +289,13 @@ bool kl_note_is_sound(const kl_node *node, uint32_t from, const kl_note *note);
 
 /* --- post.c --- */
 
-/* Send a message, with the number of the last census that this peer knows. tasks: number of tasks that it
- * gives away. */
+/* Send a message, with the number of the last census that this peer knows. tasks: number of tasks that the
+ * message gives away. */
 void kl_post(kl_node *node, uint32_t to, kl_note *note, uint64_t tasks);
 void kl_post_plain(kl_node *node, uint32_t to, kl_note_kind kind, uint64_t number);
 void kl_act(kl_node *node, kl_node_action action);
-/* Add an action by which the driver passes on a call for help or an offer. The action tells the tasks left
- * and the rate of this peer. */
+/* Add an action by which the driver passes on a call for help or an offer of help. The action contains this
+ * peer's rate and the number of tasks that it has left. */
 void kl_act_signal(kl_node *node, kl_node_action_kind kind, uint64_t number);
 void kl_post_offer(kl_node *node, uint32_t to); /* Offer help to a peer by a signal of the driver. */
 /* Add an action of this kind, with these bytes. */
@@ -327,14 +328,16 @@ void kl_ask_check(kl_node *node); /* tell the root whether this peer is late, if
 
 void kl_save_send(kl_node *node); /* send a copy of this peer's results to its parent, if the copy is due */
 void kl_save_take(kl_node *node, uint32_t from, const kl_note *note);
-/* Take over the results of a peer that is gone: report the tasks of its last copy that are not committed. */
+/* Take over the results of a peer that is gone: report those in the last copy that it sent, unless they are
+ * committed. */
 void kl_save_inherit(kl_node *node, uint32_t peer, uint32_t committed);
 void kl_saves_free(kl_saves *saves);
 
 /* Record that peer `peer` is gone: it gets and gives no more tasks. */
 void kl_loss_note(kl_node *node, uint32_t peer);
-/* Report again the peers that are gone, but are not in `known`: the dead peers that the root names when it
- * calls a census. The earlier report may be lost with the parent, and gifts to such peers stay open. */
+/* The root lists the dead peers that it knows (`known`) when it calls a census. Report again each dead peer
+ * that is not in this list. The earlier report may have been lost with a dead parent. Until the root knows,
+ * gifts to such peers stay open. */
 void kl_loss_again(kl_node *node, const kl_numbers *known);
 void kl_loss_hear(kl_node *node, uint32_t from, const kl_note *note);
 void kl_loss_tell(kl_node *node); /* report deaths to the parent, if it is time to do so */

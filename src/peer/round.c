@@ -201,8 +201,8 @@ void kl_round_hurry(kl_node *n) {
     n->round.hurried = true;
 }
 
-/* Add the tasks that this peer has done after its report to `late`. They go to the parent that received the
- * report. */
+/* Add the tasks that this peer has done after its report to `late`. The parent that received the report gets
+ * these tasks. */
 void kl_round_late_own(kl_node *n) {
     kl_haul_join(n, &n->round.late, &n->work.done);
     kl_haul_move(n, &n->round.told, &n->work.done);

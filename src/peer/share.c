@@ -52,7 +52,7 @@ static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     return at;
 }
 
-/* Give lost tasks to peers that have too few tasks. Divide what is left among all peers. */
+/* Give lost tasks to peers that have too few tasks. Then divide the remaining lost tasks among all peers. */
 static void adopt_all(shares *s, kl_ranges *lost) {
     uint64_t left = kl_ranges_sum(lost);
     kl_span *at = lost->at;

@@ -5,10 +5,11 @@
 
 /* number of tasks over which the pace is averaged */
 static const double MEMORY_TASKS = 64;
-/* The rate of the last tasks replaces the rate from the pace if it is below SLOWER times or above FASTER
- * times that rate. */
+/* The rate of the last few tasks is used instead of the averaged rate if the two differ much. The rates
+ * differ much if the rate of the last few tasks is below SLOWER times, or above FASTER times, the averaged
+ * rate. */
 static const double SLOWER = 0.5, FASTER = 2.5;
-/* The rate of the last tasks is also used if they took longer than expected by more than this number of
+/* The rate of the last few tasks is also used if these took longer than expected by more than this number of
  * standard deviations. Times are assumed to be exponentially distributed. */
 static const double CHANCE = 3;
 

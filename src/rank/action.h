@@ -30,8 +30,8 @@ typedef struct kl_mail { /* A message of any size that a rank receives from a pe
     void *data;
     size_t bytes;
     int peer, tag;
-    /* true: the message serves to check that all ranks make the same calls; it uses a communicator of its own
-     */
+    /* true: the message serves to check that all ranks make the same calls; such messages have their own
+     * communicator */
     bool calls;
     bool silent; /* true: the message does not wake a sleeping receiver */
 } kl_mail;
@@ -53,8 +53,8 @@ typedef enum kl_act {
     KL_SHARE,
     KL_LOOK,  /* check whether all messages of `set` are complete */
     KL_AWAIT, /* wait until all messages of `set` are complete */
-    /* get memory for the rows that this rank will have, on all ranks or on none; then call
-     * kl_exchange_room_is() */
+    /* get memory for the rows that this rank will have after the move; if one rank cannot get it, no rank
+     * moves rows; then call kl_exchange_room_is() */
     KL_ROOM,
     KL_GIVE_BACK, /* free the memory of rows that this rank will not have after the move */
     KL_MOST,      /* replace each of `values` by its largest value on any rank */
@@ -86,7 +86,7 @@ typedef struct kl_given {
 typedef struct kl_action {
     kl_act act;
     kl_set *set;
-    bool again; /* used only inside the folder rank: true: the same stage is called again */
+    bool again; /* true: the same stage is called again after this action; used only inside the folder rank */
     kl_given given;
     const kl_mail *mails; /* messages to receive and to send; the receives come first */
     size_t receives, count;

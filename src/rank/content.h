@@ -1,6 +1,6 @@
-/* Private to the folder rank: content of rows, whose size changes. rank.h includes this header. The program
- * holds the content. When rows move, the driver uses functions of the program to pack content into parcels
- * and to unpack it. */
+/* Private to the folder rank: the content of rows. Content is data of the program that belongs to a row and
+ * whose size may change. rank.h includes this header. The program holds the content. When rows move, the
+ * driver uses functions of the program to pack content into parcels and to unpack it. */
 #ifndef KL_CONTENT_H
 #define KL_CONTENT_H
 

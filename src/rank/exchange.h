@@ -52,7 +52,7 @@ typedef struct kl_exchange {
     bool moves;       /* true: the next exchange moves rows to the layout's target bounds */
     /* true: the last exchange moved no rows, because a rank had no memory or could not pack a row */
     bool refused;
-    kl_room room; /* the last answer to KL_ROOM; after a refused move, it tells the reason */
+    kl_room room; /* the last answer to KL_ROOM; after a refused move, it shows why the move was refused */
     /* bounds after all stages of a move; the layout's target has the bounds after the next stage */
     uint64_t *goal;
     bool passing; /* true: more stages of the move follow */

@@ -62,7 +62,7 @@ bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint3
 void kl_layout_free(kl_layout *layout);
 bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. Return false if memory ran out. */
 void kl_layout_add(kl_layout *layout, const kl_array *array);
-/* Raise to `halo` the number of rows of an array that the loop reads on either side of its rank's rows. */
+/* Let the loop read at least `halo` rows of an array on either side of its rank's rows. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
 /* Make the loop's rows follow the rows of a leading loop with the layout `lead`. The leading loop must exist
  * longer than this loop. `map` tells which row each row follows. */
@@ -94,8 +94,8 @@ kl_span kl_common(kl_span a, kl_span b);
 static inline bool kl_is_same_map(const kl_map *a, const kl_map *b) {
     return a->rows == b->rows && a->stride == b->stride && a->offset == b->offset;
 }
-/* Return the rows that follow a range of the leading loop's rows. If there are none, return an empty range
- * at the first row that follows a later row. */
+/* Return the rows that follow a range of the leading loop's rows. If there are none, return an empty range at
+ * the first row that follows a later row of the leading loop. */
 kl_span kl_map_span(const kl_map *map, kl_span places);
 /* Return the rows of an array that follow a range of the leading loop's rows. */
 static inline kl_span kl_array_own(const kl_array *array, kl_span places) {
@@ -123,7 +123,7 @@ uint64_t kl_layout_row_bytes(const kl_layout *layout);
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
 /* Return the number of rows that come to this rank or leave it when the rows move to the target. */
 uint64_t kl_layout_changing(const kl_layout *layout);
-/* Return the number of rows, on all ranks, that get another rank when the rows move to the target. */
+/* Return the number of rows, on all ranks, that change their rank when the rows move to the target. */
 uint64_t kl_layout_moving(const kl_layout *layout);
 /* Make the target bounds the present bounds, after rows have moved. sweep: number of the current sweep. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);

@@ -95,7 +95,7 @@ static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
     f->compares = !f->compares;
-    if (!f->compares) { /* the tried times of the slowest rank have arrived */
+    if (!f->compares) { /* the times that the slowest rank needs with each size have arrived */
         choose_block(f);
         k->rounds.forecast_s = 0;
         return KL_GO_ON;
@@ -291,8 +291,8 @@ static kl_span elements_of(const kl_rank *k, uint64_t index) {
     return k->options.backward ? (kl_span){inner - block.hi, inner - block.lo} : block;
 }
 
-/* Return the row at the boundary between two ranks. sends: the own row that the next rank of the pipeline
- * reads; otherwise: the row of the previous rank that this rank reads. */
+/* Return the row at the boundary between two ranks. If `sends` is true, this is the row of this rank that the
+ * next rank of the pipeline reads. Otherwise it is the row of the previous rank that this rank reads. */
 static uint64_t boundary_row(const kl_rank *k, bool sends) {
     kl_span own = kl_layout_own(&k->layout);
     if (sends)

@@ -12,13 +12,13 @@
  *     part            owner file    what it knows
  *     kl_action       action.h      what a rank asks of its driver
  *     kl_layout       layout.c      where rows lie now and after the next exchange; the arrays
- *     kl_meter        meter.c       what this rank measured since its last report, and in all
- *     kl_content      content.c     content of rows, whose size changes, on its way
+ *     kl_meter        meter.c       what this rank measured since its last report, and since the start
+ *     kl_content      content.c     the contents of rows that move
  *     kl_exchange     exchange.c    halos and rows on their way, and for how many sweeps they are enough
- *     kl_loop_rounds  rounds.c      reports, and the decisions made from them by room steer
- *     kl_work         ranged.c      one range of rows for each rank: what is done of a sweep
+ *     kl_loop_rounds  rounds.c      reports, and the decisions that the folder steer makes from them
+ *     kl_work         ranged.c      one range of rows for each rank: which part of a sweep is done
  *     kl_flow         pipeline.c    blocks, passes, and which block is best
- *     kl_scatter      scatter.c     rows anywhere: transfers within a sweep
+ *     kl_scatter      scatter.c     rows on any rank: transfers within a sweep
  *     kl_rank         rank.c        all these parts; stages.c: the stage that a call has reached */
 #ifndef KL_RANK_H
 #define KL_RANK_H

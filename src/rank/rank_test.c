@@ -154,7 +154,7 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
         return kl_mix64(value + (row + 1 < s->n ? 5 * last[at + 1] : 0));
     if (s->kind == FALLING)
         return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0));
-    if (s->kind == PERIODIC) /* inner is 1 here, so the number of a cell is that of its row */
+    if (s->kind == PERIODIC) /* inner is 1 here, so a cell and its row have the same number */
         return kl_mix64(value + 3 * *(last + row - 1) + 5 * last[row + 1]);
     return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
 }
@@ -895,7 +895,7 @@ static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     run(&s);
 }
 
-/* Check that a second run has the same results to the bit, as all ranks make the same decisions. */
+/* Check that a second run of the same loop has exactly the same results and decisions. */
 static void two_runs_are_the_same(void **state) {
     (void)state;
     for (loop_kind kind = 0; kind < KINDS; kind++) {

@@ -1,7 +1,7 @@
 /* Private to the folder rank: rounds of reports, and the decisions made from these reports. rank.h includes
- * this header. The ranks agree on the pass of each round. In this pass, each rank posts a report when half
- * of its rows are done, and continues. From all reports, each rank computes the same decision, which takes
- * effect before a later pass. */
+ * this header. All ranks choose the same pass for each round. In this pass, each rank posts a report when
+ * half of its rows are done, and continues. From all reports, each rank computes the same decision, which
+ * takes effect before a later pass. */
 #ifndef KL_ROUNDS_H
 #define KL_ROUNDS_H
 

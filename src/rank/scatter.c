@@ -1,6 +1,6 @@
-/* Loops whose iterations may be on any rank. Rows also move during a sweep, first those that are not done. A
- * rank makes its next report after it has read all reports of the last round. It first works for one period,
- * or until it has no work. From the same reports, all ranks make the same plan: how many rows each pair of
+/* Loops whose iterations may be on any rank. Rows also move during a sweep; rows that are not done move
+ * first. After a rank has read all reports of a round, it works for one period, or until it has no work. Then
+ * it makes its next report. From the same reports, all ranks make the same plan: how many rows each pair of
  * ranks must move. A row that is done in this sweep may then move to another rank, where it also counts as
  * done. When the reports say that all rows are done, the sweep ends on all ranks. Sweeps that take less than
  * a period are quiet: they have no reports, so no rank waits for the others. */
@@ -34,7 +34,8 @@ typedef enum stage {
     SIZES,   /* the sizes of the rows' contents are on their way to this rank */
     ROOM,    /* the driver is getting memory for the rows of the list */
     REFUSED, /* there is no memory for the rows: free what was allocated */
-    ANSWER,  /* the receiver's answer is on its way to this rank */
+    /* the receiver's answer, which says whether it has memory for the rows, is on its way to this rank */
+    ANSWER,
     ROWS,    /* the rows are on their way to this rank or from it */
     SETTLED, /* the contents of received rows were unpacked, and the contents of rows that left were dropped
               */
@@ -73,8 +74,8 @@ struct kl_scatter {
      * left to do in a sweep */
     bool committed;
     double reported_s;
-    double
-        over_s; /* time of that report of rank 0 with which all ranks last ended a sweep, by rank 0's clock */
+    /* time, by rank 0's clock, of the report of rank 0 after which all ranks last ended a sweep */
+    double over_s;
     uint64_t ended; /* number of sweeps that had ended at the time in over_s */
     /* rounds: number of rounds so far; refused: number of refused transfers that the next report will
      * state */
@@ -176,7 +177,7 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
-/* Return the bytes that the rows of a transfer need on this rank. Content needs twice its memory, because the
+/* Return the bytes that the rows of a transfer need on this rank. Content counts two times, because the
  * message and the program each hold a copy. */
 static uint64_t coming_bytes(const kl_layout *l, const transfer *t) {
     return bytes_of(l, &t->list) + 2 * kl_parcel_bytes(&t->parcel);
@@ -349,7 +350,7 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
 }
 
 /* Send the rows if the receiver has memory for them. Otherwise take the rows back. The next report of this
- * rank then has these rows and the refusal, and the next decision waits for this report. */
+ * rank then states these rows and the refusal, and the next decision waits for this report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);

@@ -24,8 +24,8 @@ typedef struct bands {
     FILE *out;
 } bands;
 
-/* The y position of a band's lower edge before round i. If i is the number of rounds, it is the position
- * after the last round. */
+/* Return the address of the y position of a band's lower edge before round i. If i is the number of rounds,
+ * it is the position after the last round. */
 static double *edge_at(const bands *b, uint32_t band, size_t i) {
     return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
 }

@@ -240,8 +240,9 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 7);
 }
 
-/* One of four workers is a thousand times slower than the others. The farm notices this when the worker does
- * not answer for long. From then on, the worker must get no tasks, and each forecast must mention it. */
+/* One of four workers is a thousand times slower than the others. The farm notices this when the worker
+ * does not answer for a long time. From then on, the worker must get no tasks, and each forecast must
+ * mention it. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;

@@ -31,7 +31,7 @@ typedef struct gantt {
     const kl_report_iteration *first, *last; /* the first and the last run that the chart shows */
     double from_s, to_s;
     kl_scale x;
-    size_t every, rows;        /* every: one of this many workers has a row; rows: number of rows */
+    size_t every, rows;        /* every: one in this number of workers has a row; rows: number of rows */
     double pitch;              /* distance of two neighbouring rows in pixels */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;
@@ -40,9 +40,9 @@ typedef struct gantt {
     uint64_t run;
     bool begun, shown;
     uint64_t chunks;
-    double covered[COLUMNS]; /* for each pixel: the part of it, 0 … 1, that chunks cover which are too narrow
-                                for a bar of their own */
-    kl_buffer ink[INKS];     /* paths */
+    /* for each pixel: the part of it, 0 … 1, that is covered by chunks too narrow for a bar of their own */
+    double covered[COLUMNS];
+    kl_buffer ink[INKS]; /* SVG paths, one for each colour */
     kl_buffer lost;
 } gantt;
 

@@ -103,7 +103,7 @@ static void every_chunk_of_a_small_run_is_there(void **state) {
     write_record(file, "prog", 4, 1, 24);
     char *svg = drawn(file, -1);
     check_xml(svg);
-    assert_int_equal(count_of(svg, "h-"), 23); /* bars */
+    assert_int_equal(count_of(svg, "h-"), 23); /* number of bars */
     assert_int_equal(count_of(svg, "<path class=\"lost\" transform"), 1);
     assert_non_null(strstr(svg, "prog: policy auto, 90.0 % of the bound<"));
     free(svg);

@@ -42,8 +42,8 @@ static void take_watched(kl_reading *r, sqlite3_stmt *row) {
     r->outline->status = kl_text_or_null(r, row, 1);
 }
 
-/* Read the numbers of runs and tasks of a farm, and its latest end. A chunk is recorded when it ends, so the
- * latest end is in one of the last 1000 rows of the table `chunk`. */
+/* Read the numbers of runs and tasks of a farm, and the latest time at which a chunk ended. A chunk is
+ * recorded when it ends, so this time is in one of the last 1000 rows of the table `chunk`. */
 static bool read_farm(kl_reading *r) {
     return kl_each_row(r, "SELECT count(*), sum(tasks), sum(failed) FROM iteration", take_runs) &&
            kl_each_row(r, "SELECT status FROM iteration ORDER BY run DESC LIMIT 1", take_status) &&

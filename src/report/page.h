@@ -45,7 +45,7 @@ typedef struct kl_page_chunks {
 
 /* The first task of a chunk. `at` is the chunk's index in the columns that are sorted by worker. */
 typedef struct kl_page_first {
-    int64_t began; /* tick */
+    int64_t began; /* time at which the chunk began, in ticks */
     uint64_t at, run, lo, hi;
 } kl_page_first;
 

@@ -163,8 +163,8 @@ static void test_story(void **state) {
     assert_string_equal(
         page.story[1],
         "If every worker had computed all the time, it would have taken 2.00 s, which is 2.00 s less.");
-    /* Three workers have 12 s in total: worker 2 wastes 4 s, the chunks waste a quarter of 5.5 s, and the
-     * gap before the last chunk is 1 s. */
+    /* Three workers have 12 s in total. Worker 2 wastes 4 s. The chunks waste a quarter of 5.5 s. The gap
+     * before the last chunk is 1 s. */
     assert_string_equal(page.story[2],
                         "Lost time of the workers: 33.3 % in workers that got no task, "
                         "11.5 % between the tasks of a chunk, 8.3 % between two chunks of tasks.");
@@ -173,7 +173,7 @@ static void test_story(void **state) {
     kl_page_free(&page);
 }
 
-/* A record from elsewhere may contain anything. Reading may fail only with an error. */
+/* Check that a page can be made from a record with impossible numbers, which Kilter itself never writes. */
 static void test_odd_numbers(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error;

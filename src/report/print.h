@@ -20,8 +20,8 @@ typedef struct kl_words {
 
 /* These functions print a number that is not known (NAN) as "-". */
 kl_words kl_digits(double value);       /* write a number with four significant digits */
-kl_words kl_time_words(double seconds); /* a time with a suitable unit, such as "1.50 ms" */
-kl_words kl_percent(double share);      /* share 1: 100 % */
+kl_words kl_time_words(double seconds); /* write a time with a suitable unit, such as "1.50 ms" */
+kl_words kl_percent(double share);      /* write a share as a percentage: 1 becomes 100 % */
 
 enum { KL_LEFT_BYTES = 80 };
 /* Write the time left as an interval, in which the end lies with a probability of 90 %. The text is "" if the
@@ -34,7 +34,8 @@ kl_words kl_bytes_words(uint64_t bytes);
  * line. */
 void kl_say(FILE *out, const char *label, const char *format, ...) KILTER_PRINTF(3, 4);
 
-/* A function that writes the text of a table's cell: at most KL_CELL_BYTES with the NUL. */
+/* A function that writes the text of a cell of a table. The text has at most KL_CELL_BYTES bytes, including
+ * the NUL at its end. */
 typedef void (*kl_cell_fn)(const void *context, size_t row, char *cell);
 
 typedef struct kl_column {
@@ -106,7 +107,8 @@ typedef struct kl_json {
 /* Begin an object or array. name: its name as a member of an object; NULL in an array or at the top level. */
 void kl_json_open(kl_json *j, const char *name, char bracket); /* '{' or '[' */
 void kl_json_close(kl_json *j, char bracket);
-void kl_json_text(kl_json *j, const char *name, const char *value); /* NULL: null */
+/* print a text, or null if `value` is NULL */
+void kl_json_text(kl_json *j, const char *name, const char *value);
 void kl_json_number(kl_json *j, const char *name,
                     double value); /* print a number, or null if it is not finite */
 void kl_json_count(kl_json *j, const char *name, uint64_t value);

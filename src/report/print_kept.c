@@ -6,7 +6,9 @@
 #include "report/loop_print.h"
 #include "report/text.h"
 
-enum { LIST_ALL = 24, LIST_FIRST = 8, LIST_LAST = 12 }; /* decisions */
+/* numbers of decisions in the table: up to LIST_ALL are all shown; of more, only the first and the last
+ * ones */
+enum { LIST_ALL = 24, LIST_FIRST = 8, LIST_LAST = 12 };
 
 bool kl_is_kept(const kl_report_loop *loop) {
     return loop->kind && strcmp(loop->kind, "kept") == 0;

@@ -7,7 +7,8 @@
 #include "report/loop_print.h"
 #include "report/text.h"
 
-enum { LIST_ALL = 16, LIST_FIRST = 5, LIST_LAST = 8 }; /* moves */
+/* numbers of moves in the table: up to LIST_ALL are all shown; of more, only the first and the last ones */
+enum { LIST_ALL = 16, LIST_FIRST = 5, LIST_LAST = 8 };
 
 /* ---- ranks ---- */
 

@@ -239,7 +239,7 @@ static void print_left(const kl_report *report, FILE *out) {
 static const struct how {
     const char *kind, *label, *of; /* label: first word of the line, NULL: the decision is printed elsewhere;
                                       of: what the forecast is about, NULL: such decisions have no forecast */
-    bool counted; /* true: print the number of such decisions, and the time of the last one */
+    bool counted; /* true: print how many decisions of this kind there were, and when the last one was made */
 } hows[] = {
     {"workers", "workers", "run", false},    {"assign", "assign", "run", false},
     {"grain", "grain", "run", false},        {"program", "program", "program", false},

@@ -55,7 +55,7 @@ void kl_watched_print_what(const kl_report_watched *w, FILE *out) {
                strcmp(w->mpi, "openmpi") == 0 ? "Open MPI" : "MPICH", w->exit_code);
 }
 
-/* --- what the time was used for --- */
+/* --- what the ranks used their time for --- */
 
 static void print_iteration(const kl_report_watched *w, FILE *out) {
     if (w->iterations == 0)

@@ -131,8 +131,8 @@ static void each_decision_of_each_policy_is_made_again(void **state) {
         }
 }
 
-/* A task of the second run kills its worker. Tasks are added to this run until it has twice as many. The
- * tasks of the first run have weights. */
+/* A task of the second run kills its worker. Tasks are added to this run until it has two times the number
+ * with which it began. The tasks of the first run have weights. */
 static int work_or_die(const kilter_task *task, kilter_result *result, void *state) {
     volatile double sum = 0;
     (void)state;

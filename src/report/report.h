@@ -39,11 +39,12 @@ typedef struct kl_report_share {
     uint32_t worker;
     uint64_t tasks, chunks, failed, lost_chunks;
     double units, busy_s;
-    double task_share;     /* part of all done tasks that this worker did, 0 … 1 */
-    double busy_share;     /* part of the run's time in which the worker was busy: busy_s divided by the run's
-                              elapsed_s */
-    double speed_relative; /* units per busy second, divided by those of the fastest worker */
-    double task_s;         /* busy_s divided by the worker's number of tasks */
+    double task_share; /* part of all done tasks that this worker did, 0 … 1 */
+    double busy_share; /* part of the run's time in which the worker was busy: busy_s divided by the run's
+                          elapsed_s */
+    /* units per busy second, divided by the units per busy second of the fastest worker */
+    double speed_relative;
+    double task_s;          /* busy_s divided by the worker's number of tasks */
     double unit_s, unit_sd; /* seconds per unit: unit_s: mean; unit_sd: standard deviation, measured on tasks
                                or estimated from chunks */
 } kl_report_share;
@@ -101,12 +102,12 @@ typedef struct kl_report_measurement { /* the last measurement of one kind */
     uint64_t count;
 } kl_report_measurement;
 
-/* A rank of a loop. Ranks are the workers of the report. */
+/* A rank of a loop. In the other parts of the report, each rank counts as a worker. */
 typedef struct kl_report_rank { /* counts and times are sums over the recorded rounds */
     uint64_t iterations;        /* number of iterations that the rank had at its last report */
     uint64_t done;
     double busy_s, rate_per_s; /* rate_per_s: last measured iterations per second; NAN: never measured */
-    double believed_per_s;     /* filtered */
+    double believed_per_s;     /* iterations per second, filtered from the measurements */
     double elapsed_s, waited_s, moving_s; /* seconds of the whole loop; NAN if the loop was not closed */
 } kl_report_rank;
 
@@ -117,11 +118,12 @@ typedef struct kl_report_round {
 } kl_report_round;
 
 typedef struct kl_report_loop {
-    char *name, *kind; /* "doall", "scattered", "doacross"; "kept" */
+    char *name, *kind; /* kind: "doall", "scattered", "doacross", or "kept" for a kept run */
     uint64_t iterations, inner, row_bytes, arrays;
     uint32_t ranks;
-    bool fixed, ended; /* fixed: rows are never moved; ended: true: the loop was closed; false: the sums below
-                          are computed from the recorded rounds and moves */
+    /* fixed: rows are never moved; ended: the loop was closed; if it was not, the sums below are computed
+     * from the recorded rounds and moves */
+    bool fixed, ended;
     double ended_s, elapsed_s;
     uint64_t executions, rounds, moves, moved, block;
     double gained_s, came_s, cost_s;
@@ -135,8 +137,8 @@ typedef struct kl_report_loop {
 /* Return the round with this number; NULL: it is not in the record. */
 const kl_report_round *kl_report_round_of(const kl_report_loop *loop, uint64_t round);
 
-/* A rank of an MPI program that ran under `kilter watch`. Ranks are the workers of the report. The numbers
- * here and below have the same meaning as in kl_watch_found. */
+/* A rank of an MPI program that ran under `kilter watch`. In the other parts of the report, each rank counts
+ * as a worker. The numbers here and below have the same meaning as in kl_watch_found. */
 typedef struct kl_report_watched_rank {
     uint32_t rank;
     double elapsed_s, useful_s, mpi_s,
@@ -212,7 +214,7 @@ kilter_status kl_outline_read(const char *path, kl_outline *outline, kilter_erro
 void kl_outline_free(kl_outline *outline);
 
 /* Read a record without changing it. KILTER_ERR_INPUT: the file cannot be read, is not a record, is damaged,
- * or has a newer format; the error names it. KILTER_ERR_MEMORY */
+ * or has a newer format; the error names it. KILTER_ERR_MEMORY: memory ran out. */
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error);
 /* Read only kl_report.run. The record must have the row of the table `run`. */
 kilter_status kl_report_read_run(const char *path, kl_report **report, kilter_error *error);

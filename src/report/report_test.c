@@ -746,7 +746,8 @@ static void text_is_made_printable(void **state) {
     printable("", 3, "");
     printable("abc", 0, "");
     printable("a\nb\xff\x7f\xc2\x85", 9, "a?b???");
-    printable("\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80", 20, "?????????"); /* surrogate, beyond, overlong */
+    /* a surrogate, a character above U+10FFFF, and an overlong form */
+    printable("\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80", 20, "?????????");
     char small[8];
     kl_printable(small, sizeof small, "0123456789", 10);
     assert_true(strlen(small) < sizeof small);

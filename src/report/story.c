@@ -84,7 +84,7 @@ static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
                 kl_time_words(loop->rank[w.least].waited_s).text);
 }
 
-/* ---- either ---- */
+/* ---- a farm or a loop ---- */
 
 /* Print the first sentence. The report in words begins with the same sentence. */
 static void first_sentence(const kl_report *report, FILE *out) {

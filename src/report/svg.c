@@ -101,7 +101,7 @@ size_t kl_scale_ticks(const kl_scale *s, double wanted, double ticks[KL_TICKS_MA
     double step = round_up((s->high - s->low) / wanted);
     for (double i = ceil(s->low / step - 1e-9); i * step <= s->high + 1e-9 * step; i++)
         if (count < KL_TICKS_MAX)
-            ticks[count++] = i * step + 0.0; /* not −0 */
+            ticks[count++] = i * step + 0.0; /* adding 0.0 turns −0 into 0 */
     return count;
 }
 

@@ -31,7 +31,7 @@ void kl_svg_box(FILE *out, double x, double y, double width, double height, cons
 
 /* How a range of values is mapped to pixels. */
 typedef struct kl_scale {
-    double low, high; /* values */
+    double low, high; /* ends of the range of values */
     double from, to;  /* the pixels to which `low` and `high` are mapped */
     bool log;         /* true: the scale is logarithmic, which needs low > 0 */
 } kl_scale;

@@ -21,6 +21,6 @@ typedef struct kl_heap {
 } kl_heap;
 
 bool kl_heap_push(kl_heap *heap, kl_happening one); /* add an event; false: memory ran out */
-kl_happening kl_heap_pop(kl_heap *heap);            /* count > 0 */
+kl_happening kl_heap_pop(kl_heap *heap); /* remove the first event and return it; there must be one */
 
 #endif

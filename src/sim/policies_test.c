@@ -137,7 +137,8 @@ static void auto_keeps_its_promise_and_the_table(void **state) {
 }
 
 /* A thousand workers must not overload the master, which needs 20 µs per message. If each chunk were a single
- * task, the master would need 4 s. For the first chunk of each worker, it needs 40 ms of the run's 100 ms. */
+ * task, the master would need 4 s. For the first chunks of all workers, it needs 40 ms of the run's 100
+ * ms. */
 static void a_thousand_workers_do_not_swamp_the_master(void **state) {
     (void)state;
     sim_case c = {"", 1000, 100000, 1e-3, 0.3, LOGNORMAL, 0, 1, 0, .runs = 1};

@@ -88,8 +88,8 @@ struct kl_sim {
     worker *workers;
     uint32_t count;
     line to_master, to_workers;
-    double out_free_s, in_free_s; /* times from which the master's link is free: out_free_s: to workers;
-                                     in_free_s: from workers */
+    double out_free_s, in_free_s; /* times from which the master's link is free. out_free_s: for messages to
+                                     workers; in_free_s: for messages from workers */
     kl_heap heap;
     double now_s;
     double master_s; /* time until which the master is busy */
@@ -388,7 +388,8 @@ static void arrives(kl_sim *s, packet *p) {
 
 /* --- steps --- */
 
-/* Return the time at which the master acts next; INFINITY: it expects neither a message nor a time. */
+/* Return the time at which the master acts next; INFINITY: it waits for nothing, because no message is on its
+ * way and no time is set. */
 static double master_acts_s(const kl_sim *s) {
     double at_s = s->to_master.first ? s->to_master.first->at_s : INFINITY;
     return fmax(fmin(at_s, kl_master_due_s(s->master)), s->master_s);
@@ -437,7 +438,7 @@ static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
 }
 
 /* Find the last heartbeat of a worker that has reached the master. Heartbeats are computed when the master
- * asks, because an hour would have thousands of them. */
+ * asks, because each hour of simulated time would have thousands of them. */
 static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s) {
     const kl_sim *s = self;
     const worker *w = &s->workers[peer - MASTER - 1];

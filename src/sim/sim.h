@@ -37,7 +37,7 @@ typedef struct kl_sim_run {
     double (*task_s)(void *self, uint64_t run, uint64_t index);
     void *self;
     double even_s;
-    size_t task_bytes, result_bytes; /* each */
+    size_t task_bytes, result_bytes; /* bytes of each input, of each result */
 } kl_sim_run;
 
 typedef struct kl_sim_outcome {

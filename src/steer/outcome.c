@@ -21,9 +21,9 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return by how much least_came_s has risen since the last round. least_came_s is the smaller of two savings
- * since the account's balance last reached a limit. One is the saving compared with the shares at that time,
- * the other is the saving compared with equal shares. */
+/* Return by how much least_came_s has risen since the last round. The member least_came_s is the smaller of
+ * two savings since the account's balance last reached a limit. One is the saving compared with the shares at
+ * that time, the other is the saving compared with equal shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);

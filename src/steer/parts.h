@@ -4,6 +4,7 @@
  * - Outlook (kl_outlook; outlook.c, bulk.c, learn.c): on which ranks the iterations are, and how fast the
  *   ranks are. Its functions compute the time of a sweep with other shares, and the time of the move to these
  *   shares. The file learn.c updates the outlook from reports.
+ *
  * - Prospects (prospect.c, no state): what other shares would have saved so far, and what they will save.
  * - Mean (kl_mean; mean.c): shares for the mean of speeds that change in cycles.
  * - Outcome (kl_outcome; outcome.c): gain and cost of moves, and when balancing rests.

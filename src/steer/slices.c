@@ -47,7 +47,7 @@ static const double DEEP_SLICES = 5;
 static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
-/* A rank on a shared core would have to stop less often for a sweep to take less than a part of the time with
+/* Ranks on shared cores would have to stop less often for a sweep to take less than a part of the time with
  * equal shares. This part is the smallest part that a rank gets of its core, multiplied by AT_LEAST. No
  * choice has been seen to save as much. */
 static const double AT_LEAST = 0.5;

@@ -75,8 +75,8 @@ void kl_slices_refuse(kl_slices *slices);
  * `placed` is KL_CHOICES, the rows have the shares of no choice, and the kept choice stays. */
 void kl_slices_return(kl_slices *slices, int placed);
 void kl_slices_leave(kl_slices *slices); /* Stop choosing by trials. */
-/* Return whether a choice with work for ranks on shared cores may be better than the best choice so far.
- * `shares` has the part of its core that each rank gets. */
+/* Return whether a choice with work for ranks on shared cores may be better than the best choice so far. The
+ * array `shares` has the part of its core that each rank gets. */
 bool kl_slices_may_share(const kl_slices *slices, uint32_t ranks, const double *shares);
 /* Return the least seconds of a sweep with any choice; HUGE_VAL: not known. */
 double kl_slices_best_s(const kl_slices *slices);

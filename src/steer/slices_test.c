@@ -296,8 +296,8 @@ static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     assert_int_equal(kl_slices_depth(0, 4e-3, 1e6, 1, 32), 1);
 }
 
-/* If a sweep without ranks on shared cores takes a tenth of the time with equal shares, no choice with work
- * for these ranks is tried. If it takes half of this time, such a choice may be better. */
+/* A sweep without ranks on shared cores may take a tenth of the time with equal shares. Then no choice with
+ * work for these ranks is tried. If the sweep takes half of this time, such a choice may be better. */
 static void ranks_on_shared_cores_get_no_work_if_they_slow_all_sweeps(void **state) {
     (void)state;
     const double cores[] = {1, 0.5};

@@ -47,7 +47,7 @@ static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
 }
 /* Set the mean cost of each range before any cost is learnt. Costs are assumed equal on both sides of a
  * bound, so a difference between the times measured there shows a difference between the ranks' speeds.
- * bounds[0 … ranks]; segments_s[r]: the times of rank r, as in kl_costs_learn(). */
+ * Parameters: bounds[0 … ranks]; segments_s[r]: the times of rank r, as in kl_costs_learn(). */
 void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
                    const double (*segments_s)[KL_SEGMENTS]);
 /* Learn the costs within `range` from the seconds per iteration that its rank measured in its KL_SEGMENTS

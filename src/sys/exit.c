@@ -1,4 +1,4 @@
-/* kilter_exit(), which is in the folder sys and not in base because it prints to stderr. */
+/* Define kilter_exit(). It is in the folder sys and not in base, because it prints to stderr. */
 #include <stdio.h>
 
 #include "sys/sys.h"

@@ -14,7 +14,7 @@ const char *kl_text_after(const char *text, const char *name);
 /* Return the number that follows `name` in the line that begins with `name`; 0: there is no such line. */
 uint64_t kl_number_after(const char *text, const char *name);
 
-/* A control group that a controller, such as memory, limits. */
+/* A control group in which a controller, such as the one for memory, sets limits. */
 typedef struct kl_group {
     const char *root;
     bool version_2;

@@ -239,8 +239,8 @@ static pid_t guard_in(const char *lock_path) {
     return whole && pid > 1 ? (pid_t)pid : 0;
 }
 
-/* Open the process, then check that the lock is still held and that its file still has the same number. Only
- * then is the process the guard. Otherwise the number may belong to another process by now. */
+/* Open the process, then check that the lock is still held and that its file still names the same process
+ * number. Only then is this process the guard. Otherwise the number may belong to another process by now. */
 void kl_guard_end(const char *lock_path) {
     pid_t pid = guard_in(lock_path);
     int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;

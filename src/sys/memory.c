@@ -1,5 +1,5 @@
-/* The memory that a process uses, and the memory that it could still get. Memory for pages of files counts
- * as free, because the system drops these before it kills a process. Swap does not count. */
+/* The memory that a process uses, and the memory that it could still get. Memory that only caches files
+ * counts as free, because the system takes it back before it kills a process. Swap does not count. */
 #include <stdlib.h>
 
 #include "sys/groups.h"

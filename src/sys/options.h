@@ -12,7 +12,7 @@ typedef enum kl_option_kind {
     KL_OPTION_TEXT, /* type const char *: the pointer to the user's text is stored; the text is never empty */
     KL_OPTION_UINT32,
     KL_OPTION_UINT64, /* type uint64_t; also for int64_t, where −1 means "not given" */
-    KL_OPTION_NUMBER, /* double */
+    KL_OPTION_NUMBER, /* type double */
     KL_OPTION_WHOLE,  /* type double that holds a whole number */
     KL_OPTION_OTHER,  /* any other type: the function `read` stores the value */
 } kl_option_kind;
@@ -22,7 +22,7 @@ typedef struct kl_option kl_option;
 /* The text that the user gave for an option, and where to store its value. */
 typedef struct kl_value {
     const kl_option *option;
-    /* the option as the user wrote it, --name or KILTER_NAME; and the text of its value */
+    /* said: the option as the user wrote it, --name or KILTER_NAME; text: the value as the user wrote it */
     const char *said, *text;
     void *into; /* the struct in which the value is stored */
     kilter_error *error;
@@ -67,7 +67,7 @@ const kl_option *kl_option_find(kl_option_list list, const char *name, size_t le
 bool kl_option_is_word(const char *words, const char *text);
 
 enum { KL_VARIABLE_BYTES = 64 };
-void kl_option_variable(const kl_option *option, char name[KL_VARIABLE_BYTES]); /* KILTER_NAME */
+void kl_option_variable(const kl_option *option, char name[KL_VARIABLE_BYTES]); /* write KILTER_NAME */
 
 /* Print indented lines for each option, wrapped at the width of a terminal. */
 void kl_options_print(FILE *out, kl_option_list list);

@@ -13,7 +13,7 @@ enum { THREADS_MOST = 1024, STEPS = 2000 };
 
 typedef struct spinner {
     double seconds;       /* seconds for which the thread computes */
-    double ran_s, wall_s; /* results */
+    double ran_s, wall_s; /* seconds for which the thread ran, and seconds that passed meanwhile */
     double steps;
     /* result of the computation, which is stored so that the compiler does not leave the computation out */
     volatile double value;

@@ -119,8 +119,8 @@ void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]) {
         hwloc_topology_destroy(topology);
 }
 
-/* This function exists only if the program is linked with OpenMP. OpenMP counted the cores before this
- * process was bound to some of them. */
+/* Only a program that is linked with OpenMP has this function. Kilter calls it because OpenMP counted the
+ * cores before this process was bound to some of them. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 
 uint32_t kl_openmp_threads(void) {

@@ -1,5 +1,5 @@
-/* Public header of the folder sys: the only clock, and everything else that Kilter asks of the operating
- * system: cores, processes, folders. */
+/* Public header of the folder sys: Kilter's clock, and everything else that Kilter asks of the operating
+ * system, such as cores, processes and folders. */
 #ifndef KL_SYS_H
 #define KL_SYS_H
 
@@ -89,15 +89,16 @@ void kl_bells_settle(kl_bells *bells);
 void kl_bells_close(kl_bells *bells); /* close this process's bells; NULL: do nothing */
 /* Return the number of processes that have opened these bells. For NULL, return 0. */
 uint32_t kl_bells_there(const kl_bells *bells);
-/* Return whether the processes with this process's set of cores outnumber these cores. Processes with a
- * different set do not count. NULL: false. */
+/* Return true if more processes use exactly this process's set of cores than there are cores in the set.
+ * Processes with a different set do not count. NULL: false. */
 bool kl_bells_crowded(const kl_bells *bells);
-/* kl_bells_tell_used() tells other processes for how many seconds this process ran. kl_bells_used() returns
- * the sum over all processes that may use exactly the same cores, and sets *cores to the number of these
- * cores. */
+/* kl_bells_tell_used() tells other processes for how many seconds this process ran. The function
+ * kl_bells_used() returns the sum over all processes that may use exactly the same cores, and sets *cores to
+ * the number of these cores. */
 void kl_bells_tell_used(kl_bells *bells, double seconds);
 double kl_bells_used(const kl_bells *bells, uint32_t *cores);
-bool kl_bells_is_there(const kl_bells *bells, uint32_t place); /* NULL: false */
+/* Return whether the process at `place` has opened the bells. For NULL, return false. */
+bool kl_bells_is_there(const kl_bells *bells, uint32_t place);
 /* Wake the process at `place` if it sleeps. Call this after a message was sent to it. bells NULL, or a place
  * on another host: do nothing. */
 void kl_bells_ring(kl_bells *bells, uint32_t place);
@@ -119,9 +120,9 @@ void kl_limit_openmp(uint32_t threads);
 /* return the value of OMP_NUM_THREADS; 0: it is not set, or OpenMP is not linked */
 uint32_t kl_openmp_threads(void);
 
-/* Return the bytes of memory that this process could still get: the least of the values for the host and
- * its control groups. Memory for pages of files counts as free. UINT64_MAX: not known. `root` is put
- * before /proc and /sys, and is normally "". */
+/* Return the bytes of memory that this process could still get: the least of the values for the host and its
+ * control groups. Memory that only caches files counts as free. UINT64_MAX: not known. `root` is put before
+ * /proc and /sys, and is normally "". */
 uint64_t kl_memory_left(const char *root);
 /* Return the same as kl_memory_left(). Also set *total to the total bytes of the host, or of the control
  * group with the least memory left. */
@@ -147,8 +148,8 @@ char *kl_own_words(int first);
  * streams stay open. `input` becomes the new standard input; size = 0: the present standard input stays. The
  * function returns only on failure. */
 kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error);
-/* Write a text that differs between builds of this program: a hash of the linker's build id, or of the
- * program file if there is no build id. "": not known. */
+/* Write a text that differs between builds of this program. The text is a hash of the linker's build id, or
+ * of the program file if there is no build id. "": not known. */
 enum { KL_BUILD_BYTES = 17 };
 void kl_own_build(char build[KL_BUILD_BYTES]);
 
@@ -168,8 +169,8 @@ int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg);
 void kl_cond_init(pthread_cond_t *cond);
 
 /* In a child process: let the system send the signal `number` to this process when the thread that forked it
- * ends. If the parent has ended already, end this process. Call it first, with the parent's number from
- * before the fork. */
+ * ends. If the parent has ended already, end this process. Call this first in the child. parent: process
+ * number of the parent, read before the fork. */
 void kl_end_with_parent(pid_t parent, int number);
 /* Fork a child that runs `body` and exits with its return value. The child's standard input is /dev/null.
  * Sockets marked close-on-exec are closed in the child. Call it before the process has threads. */
@@ -201,9 +202,9 @@ typedef struct kl_child_news {
     char how[80]; /* text that says how the child ended */
 } kl_child_news;
 
-/* Fork the supervisor. Child `number` runs body(arg, number), with the memory at `arg` as it is now, and
- * exits with the result. If the opener ends without closing the supervisor, on_death(arg) runs in a separate
- * process after all children have ended; NULL: nothing runs. */
+/* Fork the supervisor. Child `number` runs body(arg, number), with the memory at `arg` as it was when the
+ * supervisor was opened, and exits with the result. If the opener ends without closing the supervisor,
+ * on_death(arg) runs in a separate process after all children have ended; NULL: nothing runs. */
 kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg),
                                  void *arg, kl_supervisor **supervisor, kilter_error *error);
 /* Ask the supervisor to start a child. A later message reports whether it started. KILTER_ERR_SYSTEM: the
@@ -291,7 +292,7 @@ typedef struct kl_socket_dir {
     int held; /* descriptor of the file by which the folder is locked */
 } kl_socket_dir;
 kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error);
-void kl_socket_dir_close(kl_socket_dir *dir); /* remove the folder; its sockets must have been removed */
+void kl_socket_dir_close(kl_socket_dir *dir); /* remove the folder; its sockets must be removed before */
 /* --- signals between processes of several hosts: small files in a folder that all of them share;
  * signal_files.c --- */
 

@@ -214,7 +214,8 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Request so many children at once that neither the requests nor the reports all fit into a socket. */
+/* Request a great number of children at once, so that neither the requests nor the reports all fit into a
+ * socket. */
 static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };

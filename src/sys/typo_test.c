@@ -13,7 +13,7 @@
 static const char *const NAMES[] = {"workers", "team", "key", "wait-for-master", "record", "resume"};
 enum { COUNT = sizeof NAMES / sizeof *NAMES };
 
-/* Check that every word with one typing error in a name leads to that name. */
+/* Check that for every word with one typing error, the intended name is found. */
 static void one_slip_is_known(void **state) {
     (void)state;
     for (size_t n = 0; n < COUNT; n++)

@@ -1,5 +1,5 @@
-/* The lock that the writer of a record holds. SQLite's own locks are not enough: several processes can hold
- * them in turn, and a process loses them when it closes any other descriptor of the file. */
+/* The lock that the writer of a record holds. SQLite's own locks are not enough. Several processes can hold
+ * such a lock in turn, and a process loses the lock when it closes any other descriptor of the file. */
 #include <fcntl.h>
 #include <unistd.h>
 

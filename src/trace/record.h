@@ -66,7 +66,7 @@ typedef struct kl_trace_run_end {
 /* A decision (kl_decision), and the time when it was made. */
 typedef struct kl_trace_decision_row {
     double at_s;
-    uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
+    uint64_t run, round, chunk; /* round, chunk: UINT64_MAX if the decision has none */
     const char *kind;
     int64_t subject;
     uint64_t count;
@@ -99,8 +99,8 @@ typedef enum kl_bind {
     KL_BIND_BYTES,       /* a kilter_bytes, whose bytes are not copied into the queue */
     /* a kilter_bytes, whose bytes are copied into the queue; no bytes are stored as NULL */
     KL_BIND_COPY,
-    /* KL_BIND_TIME to KL_BIND_WORKER_OR_NULL: values that continue those of earlier masters of the record:
-       they are added to the last value */
+    /* for KL_BIND_TIME to KL_BIND_WORKER_OR_NULL, the last value that earlier masters of the record wrote is
+     * added to the value */
     KL_BIND_TIME,
     KL_BIND_TIME_OR_NULL,   /* a double; 0 (not known) is stored as NULL */
     KL_BIND_RUN,            /* a uint64_t */
@@ -129,7 +129,7 @@ typedef struct kl_row_shape {
     const char *table;
     enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_UPDATE } verb;
     size_t size; /* size of the row's struct in bytes */
-    /* true: a record has many such rows, so they are dropped before memory runs short */
+    /* true: a record has many such rows, so they are dropped first when too many rows wait */
     bool bulk;
     kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 of the statements */
 } kl_row_shape;
@@ -167,8 +167,8 @@ kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error
 typedef struct kl_record kl_record;
 
 /* Create the record `path`, with its tables and the first row. If the file exists, use a numbered name. After
- * a failure, no new file is left. resume: the record holds results, and if it exists, it is continued.
- * Errors: KILTER_ERR_RECORD, KILTER_ERR_MEMORY */
+ * a failure, no new file is left. resume: true if the record holds results; if it exists, it is then
+ * continued. Errors: KILTER_ERR_RECORD, KILTER_ERR_MEMORY */
 kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
                              kilter_error *error);
 const char *kl_record_path(const kl_record *record); /* return the name of the record's file */

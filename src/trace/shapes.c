@@ -14,7 +14,7 @@
 #define LAST_SESSION "(SELECT max(session) FROM session)"
 #define ROW_OF(row, name, how) .table = (name), .verb = KL_VERB_##how, .size = sizeof(kl_trace_##row)
 
-/* The rows of each kind. In a table with a unique key, a new row replaces a row with the same key, so that a repeated row does not end the recording. The tables chunk, measurement and decision have no index, so that their rows cost least. New columns are added at the end of a table. */
+/* The rows of each kind. In a table with a unique key, a new row replaces a row with the same key. So a repeated row does not end the recording. The tables chunk, measurement and decision have no index, so that their rows cost least. New columns are added at the end of a table. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RUN] = {ROW_OF(run_row, "run", INSERT),
         .fields = {F(TEXT, run_row, program), F(TEXT, run_row, version), F(TEXT, run_row, transport),

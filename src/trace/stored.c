@@ -46,9 +46,9 @@ static kilter_status differs(const kl_stored *s, const char *what, kilter_error 
                    s->call.anyway ? "or name another file" : "name another file, or say --resume-anyway");
 }
 
-/* Return whether the call may have more tasks now than when its results were stored: it then had `then`
- * tasks. The stored results must be those of its first tasks. This is not known if the program added tasks
- * later. */
+/* Return whether the call may have more tasks now than the `then` tasks that it had when its results were
+ * stored. The stored results must belong to its first tasks. If the program added tasks during the call, this
+ * is not certain. */
 static bool may_have_more_tasks(const kl_stored *s, uint64_t then) {
     sqlite3_stmt *added = NULL;
     bool none =
@@ -138,7 +138,7 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
     return KILTER_OK;
 }
 
-/* Read an addition of tasks. Return whether its tasks begin where the tasks before it end. */
+/* Read an addition of tasks. Return whether the added tasks directly follow all earlier tasks of the call. */
 static bool take_addition(const kl_stored *s, sqlite3_stmt *rows, kl_trace_addition *a) {
     *a = (kl_trace_addition){.call = s->call.call,
                              .lo = (uint64_t)sqlite3_column_int64(rows, 0),

@@ -52,7 +52,7 @@ struct kl_trace {
     void *stored_context;
     uint64_t results;            /* number of results in the blocks of the queue */
     struct timespec results_due; /* time by which the waiting results must be written */
-    bool hurry, told;   /* hurry: true: store waiting results at once; told: true: the failure was reported */
+    bool hurry, told;   /* hurry: waiting results must be stored at once; told: the failure was reported */
     kilter_error first; /* the failure that ended the recording */
     double ended_s;
     block *head, *tail, *spare;

@@ -66,10 +66,10 @@ typedef struct kl_trace_iteration_end {
 typedef struct kl_trace_chunk_row { /* a chunk, recorded when it has ended or is lost */
     uint64_t run, chunk, lo, hi;    /* tasks [lo, hi) */
     uint32_t worker;
-    /* units: work of the chunk; the others are times by the master's clock: dealt_s: the chunk was sent;
-     * began_s: its first task began; ended_s: its last task ended; 0: not known */
+    /* units: work of the chunk. The others are times by the master's clock, or 0 if not known. dealt_s: the
+     * chunk was sent; began_s: its first task began; ended_s: its last task ended */
     double units, dealt_s, began_s, ended_s;
-    double busy_s; /* seconds spent on the chunk's tasks, with the gaps between two tasks */
+    double busy_s; /* seconds spent on the chunk's tasks, including the gaps between two tasks */
     uint64_t bytes_out, bytes_in, failed;
     bool lost;
 } kl_trace_chunk_row;
@@ -86,12 +86,14 @@ typedef struct kl_trace_measurement_row {
 
 /* When a decision was made, and in which run, chunk or round. */
 typedef struct kl_trace_moment {
-    /* now_s: present time; opened_s: time when the farm or loop was opened; both by the clock of forecasts */
+    /* now_s: present time; opened_s: time when the farm or loop was opened; both by the clock that forecasts
+     * use */
     double now_s, opened_s;
     uint64_t run;   /* number of the run; 0 in a loop */
-    uint64_t chunk; /* number of the chunk that is dealt by the decision; UINT64_MAX: none */
+    uint64_t chunk; /* number of the chunk that the decision deals; UINT64_MAX: none */
     uint64_t round; /* number of the round of a loop; 0: none */
-    /* result of kl_grounds_take(), which is copied; if it is empty, the decision cannot be made again later
+    /* data on which the decision is based, from kl_grounds_take(); they are copied; if they are empty, the
+     * decision cannot be repeated later
      */
     kilter_bytes grounds;
 } kl_trace_moment;
@@ -161,8 +163,8 @@ typedef struct kl_trace_round_row {
      * running */
     uint64_t round, execution;
     double at_s, period_s;
-    /* forecast seconds of a sweep: now_s: with the present shares; then_s: with the considered shares; 0: not
-     * known */
+    /* forecast seconds of a sweep, or 0 if not known. now_s: with the present shares; then_s: with the shares
+     * that were considered */
     double now_s, then_s;
     uint64_t block;
 } kl_trace_round_row;
@@ -263,15 +265,15 @@ typedef struct kl_trace_result_row {
  */
 enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
 
-/* A function that is told which results are stored: the next `results` rows given to kl_trace_result() are on
- * the disk. If `failure` is not NULL, it says why no further row will be stored. A failure is told only once.
- * The thread that writes the record calls the function. */
+/* A function that is called when results are stored: the next `results` rows that were given to
+ * kl_trace_result() are on the disk now. If `failure` is not NULL, it says why no further row will be stored.
+ * A failure is reported only once. The thread that writes the record calls the function. */
 typedef void (*kl_trace_stored_fn)(void *context, uint64_t results, const kilter_error *failure);
 
 /* Open a record like kl_trace_open(), but for results. A record that this function made before is continued:
- * its runs, workers and times are counted further. No results are dropped, and kl_trace_close() reports
- * missing results. KILTER_ERR_RECORD: the record belongs to another program, is damaged, or another master
- * uses it; the error names the file. */
+ * numbers of runs and workers, and times, follow the last ones in it. No results are dropped, and
+ * kl_trace_close() reports missing results. KILTER_ERR_RECORD: the record belongs to another program, is
+ * damaged, or another master uses it; the error names the file. */
 kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_trace_stored_fn stored,
                               void *context, kl_trace **trace, kilter_error *error);
 /* Return the number of calls of kilter_farm_run() that earlier masters of this record made. Later calls have
@@ -290,8 +292,8 @@ void kl_trace_hurry(kl_trace *trace); /* Store the waiting results at once. */
  * KILTER_ERR_RECORD: the record is damaged. */
 kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_stored **stored,
                              kilter_error *error);
-/* Get the additions of tasks to the call in their order; *count is set to their number. The caller frees the
- * array. Errors: KILTER_ERR_RECORD, KILTER_ERR_MEMORY */
+/* Get the list of all additions of tasks to the call, in the order in which they were made. Set *count to
+ * their number. The caller frees the array. Errors: KILTER_ERR_RECORD, KILTER_ERR_MEMORY */
 kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additions, size_t *count,
                                   kilter_error *error);
 /* Read the next row of results, which is valid until the next call. Rows are sorted by lo, or, if the call

@@ -14,7 +14,8 @@
 
 enum {
     SLOTS = 1024,            /* greatest number of messages in an arena at the same time */
-    NOTES_BYTES = 64 * 1024, /* bytes of the notes of an arena; a multiple of the largest page size */
+    NOTES_BYTES = 64 * 1024, /* bytes of an arena's notes (flags that mark messages as in use); a multiple of
+                                the largest page size */
     /* a block's size is rounded up to a multiple of this, so that no two messages share a cache line */
     ROUND_BYTES = 64,
     /* a lent buffer gets at least this many bytes if that many are free, so that its message can grow */

@@ -4,10 +4,10 @@
  *   kl_arenas   pair 0 [ to the worker | to the master ]  pair 1 [ … | … ]  …
  *   kl_arena    one half of a pair, as seen by the side that writes there
  *
- * The writer finds room for a message and sets a note that the room is in use. A frame on the socket tells
- * the reader where the message is. The reader uses the message without copying it, and clears the note when
- * it releases the message. Everything else about an arena is in the writer's own memory. So a broken peer can
- * spoil only the messages between itself and this side. */
+ * The writer finds room for a message and sets a flag (called a note), which says that the room is in use. A
+ * frame on the socket tells the reader where the message is. The reader uses the message without copying it,
+ * and clears the note when it releases the message. Everything else about an arena is in the writer's own
+ * memory. So a broken peer can spoil only the messages between itself and this side. */
 #ifndef KL_ARENA_H
 #define KL_ARENA_H
 
@@ -20,7 +20,7 @@ enum { KL_ARENA_LEAST_BYTES = 16 * 1024 };
 /* Place of a message in an arena, in the form in which a frame on the socket describes it. */
 typedef struct kl_arena_place {
     uint64_t at, size;
-    uint32_t slot; /* index of the note that marks this place as in use */
+    uint32_t slot; /* index of the note (flag) that marks this place as in use */
 } kl_arena_place;
 
 /* return a random number by which processes prove that they share this memory */
@@ -48,7 +48,7 @@ bool kl_arena_put(kl_arena *arena, const void *data, size_t size, kl_arena_place
 /* Free the place of a message that could not be sent. */
 void kl_arena_take_back(kl_arena *arena, const kl_arena_place *place);
 /* Return to the system the memory that lies after the last block in use. false: some messages are still in
- * use, so a later call may return more memory. */
+ * use; a later call may return more memory. */
 bool kl_arena_trim(kl_arena *arena);
 /* Get the message that the writer of the pair has put at `place`. false: no message can be there. */
 bool kl_arena_get(kl_arena *arena, const kl_arena_place *place, kl_message *message);

@@ -147,8 +147,9 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Forbid UCX to read messages in the sender's memory, because the death of a sender would then end the
- * reader. MPI_Finalize sometimes hangs with this setting, but a shielded rank does not call it. */
+/* Forbid UCX, MPICH's network library, to read messages in the sender's memory, because the death of a sender
+ * would then end the reader. MPI_Finalize sometimes hangs with this setting, but a shielded rank does not
+ * call it. */
 static void choose_ways(void) {
     if (ranks_outlive_others())
         setenv("UCX_TLS", "^cma", 0);

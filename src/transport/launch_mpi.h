@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* Ends the process if MPI and the farm's ranks have not started in time. */
+/* A watchdog: it ends the process if MPI and the farm's ranks have not started in time. */
 typedef struct kl_mpi_watchdog kl_mpi_watchdog;
 
 /* Check that the program's MPI is the MPI for which this library was compiled. This may be called before
@@ -24,9 +24,9 @@ void kl_mpi_started(kl_mpi_watchdog *watchdog); /* stop the watchdog; NULL: do n
 /* Get the number of seconds to wait for all ranks at the start: KILTER_MPI_START_S, or 300 if it is unset.
  * 0: wait for ever. A value that is not valid is an error. */
 kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
-/* Wait for the first operation of all ranks. There is no failure detector yet, so wait as long as for the
- * start of MPI. A missing rank is reported on stderr after 10 s. With patience_s = 0, wait for ever.
- * KILTER_ERR_PEER: a rank has not come; MPI may still write to the operation's memory. */
+/* Wait until all ranks have come to their first common operation. There is no failure detector yet, so wait
+ * for patience_s seconds at most. Report missing ranks on stderr after 10 s. With patience_s = 0, wait for
+ * ever. KILTER_ERR_PEER: a rank has not come; MPI may still write to the operation's memory. */
 kilter_status kl_mpi_await_ranks(MPI_Request *request, const char *doing, double patience_s,
                                  kilter_error *error);
 /* End MPI, unless MPI could wait for a dead rank for ever. rank_failed: true if a rank is dead and MPI does

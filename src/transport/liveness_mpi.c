@@ -1,4 +1,4 @@
-/* How a worker makes its line to the master's failure detector:
+/* How a worker opens its connection (line) to the master's failure detector:
  *
  *     worker                               master
  *     connect, to all of its addresses ──▶ accept
@@ -69,8 +69,8 @@ static void boot_id(char id[BOOT_BYTES + 1]) {
         close(fd);
 }
 
-/* Let the system probe a line each time a third of the allowed silence has passed. The system cuts the line
- * after two probes without an answer. */
+/* Let the system probe a connection each time a third of the allowed silence has passed. The system cuts the
+ * connection after two probes without an answer. */
 static void keep_alive(int fd, double lost_after_s) {
     int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -84,7 +84,7 @@ static bool watch(const kl_liveness *l, int fd) {
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Let `epoll` report the end of the line, but not a last message that arrives before the end. */
+/* Let `epoll` report when the connection ends, but not when a last message arrives before that. */
 static bool watch_end(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
@@ -273,8 +273,8 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     return difference == 0;
 }
 
-/* Read the key that a stranger has sent. If it is a worker's key, the connection becomes that worker's line;
- * otherwise close the connection. A worker sends only a few bytes, so they arrive in one piece. */
+/* Read the key that a stranger has sent. If it is a worker's key, keep the connection as that worker's line;
+ * otherwise close it. A worker sends only a few bytes, so they arrive in one piece. */
 static void meet(kl_liveness *l, size_t s) {
     int fd = l->strangers[s];
     uint8_t hello[HELLO_BYTES];

@@ -1,5 +1,5 @@
-/* The failure detector of a farm under MPI, because MPI does not report dead ranks. A TCP connection (line)
- * between the master and each worker carries only last messages. */
+/* The failure detector of a farm under MPI, because MPI does not report dead ranks. There is a TCP connection
+ * (line) between the master and each worker. On it, each side sends at most one message, its last. */
 /* The system closes a line when a process at one of its ends dies, or when the other end's host is silent for
  * too long. Private to the folder transport. The master ignores connections without a worker's key, which is
  * random and is sent by MPI. */
@@ -10,8 +10,8 @@
 
 typedef struct kl_liveness kl_liveness;
 
-/* Open the master's end, for `workers` lines. A host that is silent for lost_after_s counts as lost;
- * lost_after_s is in whole seconds, at least 3. */
+/* Open the master's end, for one connection (line) to each of `workers` workers. A host that is silent for
+ * lost_after_s counts as lost; lost_after_s is in whole seconds, at least 3. */
 kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
                                  kilter_error *error);
 /* Append to `invitation` the data that worker number `worker` (0, 1, …) needs to connect. Keep the
@@ -21,17 +21,18 @@ void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invi
  * invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error);
-/* Accept connections and check for a cut line. Return whether a line was cut, and set *worker to its worker.
- * At a worker, *worker is 0 and means the master. Each cut is reported once. */
+/* Accept connections, and check whether a connection (line) was cut. If so, set *worker to the worker at its
+ * other end, and return true. At a worker, *worker is 0 and means the master. Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
 /* Return a descriptor that is readable when kl_liveness_cut() should be called. */
 int kl_liveness_fd(const kl_liveness *lines);
 
 /* greatest number of bytes of a last message; the system accepts this many without waiting */
 enum { KL_LAST_WORDS_BYTES = 1024 };
-/* Send a last message on a line that is about to be closed. */
+/* Send a last message on a connection (line) that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
-/* Get the last message on the line that was cut last. false: no message of this size came. */
+/* Get the last message on the connection (line) that was cut most recently. false: no message of this size
+ * came. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
 void kl_liveness_close(kl_liveness *lines); /* close all lines of this end; NULL: do nothing */
 

@@ -1,5 +1,5 @@
-/* Test which connections the failure detector accepts, and whether it notices the end of a line. All lines
- * are inside one process, and the test needs no MPI. */
+/* Test which connections the failure detector accepts, and whether it notices that a connection (line) ends.
+ * All connections are inside one process, and the test needs no MPI. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -78,7 +78,8 @@ static void test_cut_is_told_once_to_both_sides(void) {
     kl_liveness_close(worker[2]);
 }
 
-/* When a line is cut, the last message on it must be readable, whatever happened to other lines. */
+/* When a connection (line) is cut, the last message on it must be readable, whatever happened to other
+ * connections. */
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
@@ -102,7 +103,7 @@ static void test_last_words(void) {
     kl_liveness_close(worker[0]);
 }
 
-/* A second connection with a worker's key must not replace the line of that worker. */
+/* A second connection with a worker's key must not replace that worker's first connection. */
 static void test_second_with_a_key_is_refused(void) {
     kl_liveness *master;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));

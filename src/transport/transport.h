@@ -189,9 +189,9 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
         return kl_fail(error, KILTER_ERR_MEMORY, "building a message: memory ran out");
     return t->ops->send(t, peer, buffer->data, buffer->size, error);
 }
-/* Place an empty buffer for a large message in memory that `peer` can read, so that sending the message
- * copies nothing. size: bytes of the message; 0: as many as the last message to this peer had. Sending gives
- * the memory away, so call this again before the next message. Each peer can have only one such buffer at a
+/* Place an empty buffer for a large message in memory that `peer` can read. So sending the message copies
+ * nothing. size: bytes of the message; 0: as many as the last message to this peer had. Sending gives the
+ * memory away, so call this again before the next message. Each peer can have only one such buffer at a
  * time. */
 static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {
     if (t->ops->lend)

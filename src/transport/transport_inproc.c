@@ -4,10 +4,12 @@
  * direction, connect a worker and the master, or two workers of which one has reached the other. The fields
  * of a lane:
  *
- *     open, last_s,   the receiver's lock protects these: the lane accepts items; time of the last item
- *     left            the event that tells the receiver of the end
- *     known           used by the receiver's thread only: JOINED was delivered, LEFT was not
- */
+ *     open     true: the lane accepts items
+ *     last_s   time of the last item
+ *     left     the event that tells the receiver that the lane is closed
+ *     known    true: JOINED was delivered, and LEFT was not; used only by the receiver's thread
+ *
+ * The receiver's lock protects the first three fields. */
 /* Take the hub's lock before an inbox's lock, and never hold the locks of two inboxes at the same time. */
 #include "transport/transport.h"
 
@@ -152,7 +154,7 @@ static endpoint *find(kl_inproc *hub, kl_peer number) {
     return e;
 }
 
-/* Return the endpoint with this number if `e` is connected with it, or was. */
+/* Return the endpoint with this number if `e` is or was connected with it. */
 static endpoint *peer_of(endpoint *e, kl_peer number) {
     endpoint *other = number != e->number ? find(e->hub, number) : NULL;
     return other && lane_from(other, e) && lane_from(e, other) ? other : NULL;

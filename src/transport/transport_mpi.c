@@ -10,9 +10,9 @@
  * complete, without an error and without data. Therefore a missing seal means that the sender is dead.
  * Requests with a dead peer are abandoned: they may never complete, so this file neither waits for them nor
  * frees them. */
-/* The first message of each side is for the endpoints themselves. The master sends an invitation to the
- * worker's line, by which each side notices that the other has died (liveness_mpi.h). The worker answers
- * that its line works, or why it does not. */
+/* The first message of each side is for the endpoints themselves. The master invites the worker to connect to
+ * the failure detector (liveness_mpi.h). By this connection, called a line, each side notices that the other
+ * has died. The worker answers that its line works, or why it does not. */
 /* A side's last message is a head with the length BYE. The other side answers with BYE, and then the two have
  * no request left. */
 /* Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
@@ -53,7 +53,7 @@ enum {
 /* close() gives up after this many seconds without a message; a living peer that computes is silent, too */
 #define FAREWELL_S 10.0
 #define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
-#define LOOK_S     0.005 /* seconds between two checks whether a line of the failure detector was cut */
+#define LOOK_S     0.005 /* seconds between two checks whether a connection to a dead rank was cut */
 /* seconds to wait for more messages of a dead peer after its latest one */
 #define LAST_WORDS_S 0.1
 #define SPIN_S       50e-6 /* seconds after a message within which the next one often comes */
@@ -80,7 +80,8 @@ typedef struct peer {
     bool used;    /* true: a message was sent to or received from this peer; only used if both are workers */
     bool greeted; /* true: the peer's first message has arrived and is in `greeting` */
     kl_message greeting;
-    /* time of the last message since the peer's line was cut, or time of the cut; 0: the line was not cut */
+    /* if the peer's connection to the failure detector was cut: time of the cut, or of the last message after
+     * the cut; otherwise 0 */
     double cut_s;
     parcel *waiting, *last_waiting;
     size_t flying; /* number of messages to this peer that MPI is sending */
@@ -123,11 +124,11 @@ typedef struct mpi {
     bool waits; /* true: the endpoint has been waiting for messages since wait.traffic_s */
     bool near;  /* true: all peers are on this host and have doorbells */
 
-    kl_liveness *lines; /* NULL: none */
-    double looked_s;    /* time of the last check whether lines were cut */
-    size_t cut;         /* number of peers whose lines were cut but from which messages may still come */
-    bool rank_failed;   /* true: a rank is dead and MPI does not know it */
-    bool open;          /* true: other workers can reach this worker */
+    kl_liveness *lines; /* connections to the failure detector; NULL: there are none */
+    double looked_s;    /* time of the last check whether connections of the failure detector were cut */
+    size_t cut; /* number of dead peers (their connections were cut) from which messages may still come */
+    bool rank_failed; /* true: a rank is dead and MPI does not know it */
+    bool open;        /* true: other workers can reach this worker */
 } mpi;
 
 /* Return the rank of peers[i]; peers has no entry for this rank itself. As a kl_peer, rank r is r + 1, so
@@ -163,8 +164,8 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 
 /* --- sending --- */
 
-/* Return the bytes of the seal at the end of a message of `size` bytes. It is 0 if the message has only a
- * head, or if ranks do not die. */
+/* Return the bytes of the seal, which shows that a message of `size` bytes has arrived completely. There is
+ * no seal if the message has only a head, or if ranks do not die. */
 static size_t seal_of(size_t size) {
     return kl_mpi_ranks_die && size > EAGER_BYTES - LENGTH_BYTES ? SEAL_BYTES : 0;
 }
@@ -295,8 +296,8 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* Handle the end of the send at place `f`. After the last send of a message, free the message and send the
- * next one that waits. */
+/* Handle the end of send number `f`. After the last send of a message, free the message and send the next one
+ * that waits. */
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
@@ -556,8 +557,8 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Check for cut lines of the failure detector. A peer whose line is cut is dead, but its earlier messages
- * may still come, so wait for these. */
+/* Check whether connections of the failure detector were cut. A peer whose connection was cut is dead, but
+ * its earlier messages may still come, so wait for these. */
 static void look_at_lines(mpi *m) {
     double now_s = m->lines ? kl_monotonic_s() : 0;
     if (!m->lines || now_s - m->looked_s < LOOK_S)

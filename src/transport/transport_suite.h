@@ -316,7 +316,7 @@ static inline void suite_last_words_master(kl_transport *t, const kl_peer *worke
         unsigned w = suite_place(workers, count, event.peer);
         CHECK(w < count);
         if (event.kind == KL_EVENT_LEFT) {
-            /* counting further makes the check fail at a second LEFT */
+            /* count this event, too, so that the check fails if LEFT comes a second time */
             CHECK(received[w]++ == SUITE_LAST_WORDS);
             left++;
             suite_expect_gone(t, event.peer);
@@ -384,7 +384,7 @@ static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, un
 }
 
 static inline void suite_drop_worker(kl_transport *t, kl_peer master, unsigned index) {
-    /* these messages are on their way when the master drops this worker, or are refused after that */
+    /* some of these messages are on their way when the master drops this worker; later ones are refused */
     for (unsigned i = 0; i < 50; i++)
         (void)t->ops->send(t, master, &index, sizeof index, NULL);
     suite_expect(t, KL_EVENT_LEFT, master);

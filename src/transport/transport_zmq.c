@@ -16,8 +16,8 @@
  * place. */
 /* Workers reach each other in the same way as they reach the master. A worker has a ROUTER for workers that
  * reach it, and a DEALER for each worker that it reaches. */
-/* The endpoints with these sockets are the worker's mesh. The worker's endpoint to the master checks the mesh
- * for events. A worker knows only the workers' keys, so its ROUTER uses these keys, too. */
+/* The endpoints with these sockets are called the worker's mesh. The worker's endpoint to the master also
+ * checks the mesh for events. A worker knows only the workers' keys, so its ROUTER uses these keys, too. */
 /* A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
  * itself, a worker could continue its conversation with a restarted master. */
@@ -536,8 +536,8 @@ static bool is_welcome(endpoint *e, const frame *f) {
         return false;
     kl_reader r = details_of(f);
     e->arena = kl_arena_to_master(e->options.arenas, kl_get_u32(&r));
-    /* without its end of the arenas the worker cannot continue, because the master will send messages
-     * through them */
+    /* without its end of the arenas (shared memory) the worker cannot continue, because the master will send
+     * messages through them */
     e->out_of_memory |= !e->arena;
     return true;
 }

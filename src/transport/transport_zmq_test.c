@@ -627,7 +627,7 @@ static void a_master_of_another_version_is_named(void **state) {
 
 /* --- keys --- */
 
-/* name of a mechanism of libzmq, which is 12 bytes after the greeting's beginning */
+/* name of libzmq's encryption mechanism, which begins at byte 12 of a connection's greeting */
 static const uint8_t curve[] = {'C', 'U', 'R', 'V', 'E'};
 
 typedef struct complaints {
@@ -828,7 +828,7 @@ typedef struct seen_peers {
     bool here[NAMES];
 } seen_peers;
 
-/* Note the event, and check that each peer joins, sends its words in order, and leaves. */
+/* Record the event, and check that each peer joins, sends its messages in order, and leaves. */
 static void see(seen_peers *s, kl_event *event) {
     unsigned n = suite_place(s->names, s->joined, event->peer);
     if (event->kind == KL_EVENT_JOINED) {

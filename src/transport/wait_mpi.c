@@ -20,11 +20,11 @@ enum {
 
 /* mean wait in seconds below which the rank spins at first, even where it would otherwise sleep */
 static const double SHORT_WAIT_S = 15e-6;
-/* greatest seconds of this spinning; after them, a short sleep (nap) costs less */
+/* the rank spins for at most this many seconds then; after them, a short sleep (nap) costs less */
 static const double SHORT_SPIN_S = 30e-6;
 static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean of waits */
-/* a wait longer than this many seconds does not count in the mean, because the partner could not run or has
- * more work */
+/* a wait longer than this many seconds does not count in the mean, because the sending rank could not run or
+ * has more work */
 static const double LONG_WAIT_S = 1e-3;
 
 /* Without doorbells, a nap takes NAP_PART of the time waited so far, within limits. After REST_AFTER_S

@@ -75,8 +75,8 @@ static void answer(void *gate, const request *r, bool welcome) {
     zmq_send(gate, r->parts[REQUEST_ID], r->sizes[REQUEST_ID], ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(gate, status, 3, ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(gate, text, strlen(text), ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    zmq_send(gate, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT); /* user */
-    zmq_send(gate, "", 0, ZMQ_DONTWAIT);               /* metadata */
+    zmq_send(gate, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT); /* the user id, which is empty */
+    zmq_send(gate, "", 0, ZMQ_DONTWAIT);               /* the metadata, which are empty */
 }
 
 void kl_zmq_gate_serve(void *gate, const kl_key *key) {

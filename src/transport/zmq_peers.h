@@ -3,7 +3,7 @@
  * connection by the connection's file descriptor. Every message carries this descriptor, too, but the next
  * connection may reuse it. */
 /* Reports come in the order of events. So after all reports are read, the owner of a descriptor is known,
- * unless two peers (rivals) claim the descriptor. This happens if libzmq reports the end of a connection, and
+ * unless two peers (rivals) claim the descriptor. This happens if libzmq reports a connection's end, and
  * accepts the next connection on the same descriptor, before the dead peer's messages are read. Then no peer
  * is cut until one of the rivals cannot be reached. */
 #ifndef KL_ZMQ_PEERS_H

@@ -1,9 +1,9 @@
 /* The iteration: the shortest sequence of calls that repeats.
  *
  * Calls are compared by the place in the program that makes them. For each candidate length p, count the
- * calls that come from the same place as the call p calls before. Branches, such as output at every tenth
- * step, make some calls differ. So the result is the shortest length that has nearly as many equal calls as
- * the best length. */
+ * calls that come from the same place as the call p positions earlier. Branches, such as output at every
+ * tenth step, make some calls differ. So the result is the shortest length that has nearly as many equal
+ * calls as the best length. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +22,10 @@ static const double ALIKE_LEAST = 0.7;  /* least part of the calls that must rep
 static const double ALIKE_NEARLY = 0.9; /* a length is nearly as good as the best length if it has at least
                                            this part of its repeating calls */
 static const double LIKE_TIMES = 0.6;   /* least correlation of useful times that shows an iteration */
-/* An iteration has at least the part 1 / CALLS_USUAL of the usual calls. The mean time of an iteration leaves
- * out iterations with more than CALLS_USUAL times the usual number of calls. It also leaves out an iteration
- * that takes more than GAP times the median time and more than GAP_PART of the whole time. */
+/* A part of the run counts as an iteration only if it has at least 1 / CALLS_USUAL of the usual calls. The
+ * mean time of an iteration leaves out iterations with more than CALLS_USUAL times the usual number of calls.
+ * It also leaves out an iteration that takes more than GAP times the median time and more than GAP_PART of
+ * the whole time. */
 static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
 
 /* The calls in which an iteration is searched for. */
@@ -33,9 +34,10 @@ typedef struct window {
     size_t count;
 } window;
 
-/* Return window number `number` of those that are searched in turn. The first window has all calls except the
- * first twentieth and the last twentieth. The other windows are halves and quarters of it, because only a
- * phase of the program may have iterations. After the last window, count is 0. */
+/* Return a window: the calls in which an iteration is searched for. Windows are searched in the order of
+ * their numbers. The first window has all calls except the first twentieth and the last twentieth. The other
+ * windows are halves and quarters of it, because only a phase of the program may have iterations. After the
+ * last window, count is 0. */
 static window window_of(const kl_watch_rank *r, size_t number) {
     static const struct {
         size_t of, at; /* the window has the part 1 / `of` of the calls, and begins after `at` eighths of the
@@ -61,8 +63,8 @@ static bool is_hopeless(const window *w, size_t length) {
     return 2 * unlike * step > pairs;
 }
 
-/* Return the part of the calls that come from the same place as the call `length` calls before. 0: it is
- * below `least`. */
+/* Return the fraction of the calls that come from the same place as the call `length` positions earlier.
+ * Return 0 if this fraction is below `least`. */
 static double alike(const window *w, size_t length, double least) {
     size_t pairs = w->count - length, unlike = 0;
     size_t most = (size_t)((1 - least) * (double)pairs);

@@ -53,7 +53,7 @@ static double tick_s(const kl_watch_file *f) {
     return ticks > 0 && ns > 0 ? 1e-9 * ns / ticks : 0;
 }
 
-/* Limit a time from the file to the length of the run, because this value may also be damaged. */
+/* Limit a time from the file to the length of the run, because the file may be damaged. */
 static double limited(double seconds, double most_s) {
     return seconds < most_s ? seconds : most_s;
 }

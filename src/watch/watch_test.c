@@ -159,9 +159,9 @@ static void test_judgements(void **state) {
     }
 }
 
-/* Rank 0 takes twice as long as the others. If it has more work, even shares would take the arithmetic mean
- * of the times. If its core is slower, they would take the harmonic mean. If it gets only half of its core,
- * CPU time shows this, so the forecast is a single value. */
+/* Rank 0 takes twice as long as the others. If rank 0 has more work, a run with even shares takes the
+ * arithmetic mean of the times. If the core of rank 0 is slower, such a run takes the harmonic mean. If rank
+ * 0 gets only half of its core, CPU time shows this, so the forecast is a single value. */
 static void test_forecasts(void **state) {
     const shape s = {4, 800, 3, 0.0, first_slow};
     kl_watch_rank ranks[RANKS_MOST];
@@ -206,8 +206,9 @@ static uint32_t draw(uint32_t *seed) {
     return *seed >> 8;
 }
 
-/* Find the iteration of a made-up rank. It has `calls` calls from random places, and other calls before the
- * first iteration. Each `every`-th iteration has `extra` more calls. */
+/* Make the calls of a rank, and find its iteration. The iteration has `calls` calls from random places.
+ * Before the first iteration, the rank makes other calls. Each `every`-th iteration has `extra` more calls.
+ */
 static kl_watch_period period_of(size_t calls, size_t iterations, size_t every, size_t extra, uint32_t seed) {
     maker m = maker_new(0, 1);
     uint16_t pattern[SITES];

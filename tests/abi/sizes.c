@@ -1,5 +1,5 @@
-/* Use a farm with structs whose sizes differ from the library's; see sizes_test.sh. Print "kept" at the
- * end. */
+/* Use a farm with structs that are longer or shorter than the library's structs; see sizes_test.sh. Print
+ * "kept" at the end. */
 #include "sizes.h"
 
 #include <kilter/kilter.h>

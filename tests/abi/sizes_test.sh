@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run programs that are compiled for an older and a newer Kilter with this library. The programs' structs are shorter or longer than the library's.
-# The library must neither read nor write bytes behind a struct's end.
+# Compile programs for an older and for a newer Kilter, and run them with this library. The programs' structs are shorter or longer than the
+# library's structs. The library must neither read nor write bytes past the end of a program's struct.
 # usage: sizes_test.sh PROGRAM.c COMPILER HEADER… -- LINK_ARGUMENT… -- [LAUNCHER…]
 # The environment variable CFLAGS gives compiler flags.
 set -euo pipefail

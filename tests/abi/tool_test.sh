@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that tools/abi detects changes of an interface, and renews a stored description only if existing programs still run. usage: tool_test.sh TOOL
-# COMPILER
+# Check that tools/abi detects changes of an interface. It may replace a stored description only if existing programs still run. usage: tool_test.sh
+# TOOL COMPILER
 set -euo pipefail
 tool=$1 compiler=$2
 fail() { echo "tool_test: $*" >&2; cat "$work/said" >&2; exit 1; }
@@ -19,7 +19,7 @@ abi() { # abi CODE ARGUMENT…: run tools/abi, and fail unless it ends with the 
     [ "$code" -eq 77 ] && { cat "$work/said"; exit 77; }
     [ "$code" -eq "$wanted" ] || fail "tools/abi ${*:2} exits with $code, not $wanted"
 }
-# Change enumerators, struct members and functions. Some changes keep existing programs running, and some break them.
+# Change enumerators, struct members and functions. After some of these changes existing programs still run; other changes break them.
 plain='int all(struct summary *s);' more='int more(void);' made='int more(void) { return 1; }'
 library 'int a; long b;' "$plain"
 abi 1 check # no description yet

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Test the box itself: names, links, speeds, freezing and killing of hosts, and that nothing is left behind; as root and as another user. Without an
+# Test the box itself, as root and as another user: names, links, speeds, freezing and killing of hosts, and that nothing is left behind. Without an
 # argument, the script calls itself in the box with the argument `inside`.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -77,7 +77,7 @@ outside() { # COMMAND THAT STARTS BOX…
     "$@" --schedule "$place/schedule" 1 on h1 sh -c 'until [ -e /run/box/h1/off ]; do ip link show eth0 >/dev/null; ping -q -c1 -W1 head >/dev/null || touch /run/box/h1/off; done'
     "$@" 2 "$here/box_test.sh" inside || fail "inside, by $*"
 
-    # --- nothing is left behind, whichever process is killed
+    # --- nothing is left behind, even if a process of the box is killed
     local signal
     for signal in KILL TERM; do
         "$@" 2 on h1 sleep $marker &

@@ -1,5 +1,4 @@
-/* Load this library first (LD_PRELOAD): it makes the time of day jump back and forth by an hour, ten times a
- * second. */
+/* With this library in LD_PRELOAD, the time of day jumps back and forth by an hour, ten times a second. */
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>

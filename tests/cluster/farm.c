@@ -1,10 +1,10 @@
 /* cluster-farm [NAME=VALUE]… [options of the farm]: a farm whose results can be checked, for tests with
  * faults.
  *
- * Every byte of a result depends on the run, the task and the worker's shared data, so the program notices
- * missing, doubled and wrong results. The program prints a line of JSON for each run and exits with 0 if
- * every result was right, else with 1. Master and workers get the same arguments. The program uses public
- * headers only, so it can be built against another release. */
+ * Every byte of a result depends on the run, the task and the worker's shared data. So the program notices
+ * missing and wrong results, and results that arrive more than once. The program prints a line of JSON for
+ * each run and exits with 0 if every result was right, else with 1. Master and workers get the same
+ * arguments. The program uses public headers only, so it can be built against another release. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -16,15 +16,17 @@
 
 typedef struct settings {
     double tasks, runs;
-    double task_s;                 /* CPU seconds of one task */
-    double long_every, long_times; /* every long_every-th task takes long_times as much CPU time as the
-                                    * others; long_every 0: no task does */
-    double sleep_s;                /* additional seconds that a task sleeps */
-    double result_bytes;           /* bytes of a task's result, which consists of words of 8 bytes */
-    double shared_bytes;           /* bytes of the shared data of a run; 0: no shared data */
-    double done_s;                 /* CPU seconds of the master for each result */
-    double poison;                 /* number of the task that kills its worker; negative: no task does */
-    double tell;                   /* after each `tell` results, the number of results so far is printed */
+    double task_s; /* CPU seconds of one task */
+    /* every long_every-th task takes long_times as much CPU time as the other tasks; long_every 0: all tasks
+     * take the same time */
+    double long_every, long_times;
+    double sleep_s;      /* additional seconds that a task sleeps */
+    double result_bytes; /* bytes of a task's result, which consists of words of 8 bytes */
+    double shared_bytes; /* bytes of the shared data of a run; 0: no shared data */
+    double done_s;       /* CPU seconds that the master uses for each result */
+    double poison;       /* number of the task that kills its worker; negative: no such task */
+    /* after each `tell` results, the program prints the number of results so far */
+    double tell;
     /* folder in which a worker makes a file with the name of its host when it gets a task */
     const char *marks;
     /* folder `hold`: while the folder has a file with the name of a host, workers on that host do not finish
@@ -65,7 +67,8 @@ typedef struct worker {
     const settings *set;
     uint64_t shared; /* hash of the shared data that the worker has */
     uint64_t *result;
-    char *mark, *hold; /* paths; NULL: none */
+    /* paths of the host's files in the folders `marks` and `hold`; NULL: no folder given */
+    char *mark, *hold;
 } worker;
 
 /* Return the path FOLDER/HOST for this host; NULL: no folder was given. */
@@ -154,7 +157,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct tally {
     const settings *set;
     uint64_t run, shared;
-    unsigned char *times; /* [task] number of results that arrived, up to 255 */
+    unsigned char *times; /* times[task]: number of results of this task that arrived, up to 255 */
     uint64_t here, right, wrong, twice, failed;
 } tally;
 

@@ -1,12 +1,12 @@
 /* cluster-kills FARM [runs=N] [seed=N] [only=RUN] [lost_after_s=S]: run farms that lose workers at random.
  *
- * Each run has one master and 2 to 4 workers of the program FARM (cluster-farm), joined over tcp, each
- * through a relay of its own. From 1 to P−1 of the P workers are killed, stopped, stopped and continued, cut
- * off, or cut off for a while. The fault happens while the worker joins, while the worker receives shared
- * data, in the middle of the run, or at the run's end. A run is good when the master ends by itself, every
- * result was right and arrived once, and all workers without a fault ended well. All random choices depend
- * only on the seed and the run's number; only the machine's timing differs. The program prints Markdown and
- * exits with 0 if every run was good. */
+ * Each run has one master and P = 2 to 4 workers of the program FARM (cluster-farm). Each worker joins over
+ * tcp, through its own relay, which can cut the connection. From 1 to P−1 workers get a fault: they are
+ * killed, stopped, stopped and continued, cut off, or cut off for a while. The fault happens while the worker
+ * joins, while it receives shared data, in the middle of the run, or at the run's end. A run is good if the
+ * master ends by itself, every result is right and arrives once, and all workers without a fault end
+ * normally. All random choices depend only on the seed and the run's number. So a run can be repeated; only
+ * the machine's timing differs. The program prints Markdown and exits with 0 if every run was good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -28,7 +28,7 @@ enum {
     TELL = 4, /* after each TELL results, the master prints how many have arrived */
     SHARED_BYTES = 2 << 20,
     HANG_S = 90,       /* seconds after which a run counts as hanging */
-    WORKERS_END_S = 30 /* seconds that workers get to end after the end of their master */
+    WORKERS_END_S = 30 /* seconds in which workers must end after their master has ended */
 };
 
 typedef enum fault { KILL, STOP, STOP_AND_GO, CUT, CUT_AND_MEND, FAULTS } fault;
@@ -45,20 +45,21 @@ typedef struct victim {
     moment moment;
     double at;      /* when the fault happens. JOINING: after these seconds; SHARED: after these bytes;
                      * MIDDLE and END: after this number of results */
-    double lasts_s; /* seconds from the fault until the worker is continued or its link is mended */
-    /* time at which the worker is continued or its link is mended; 0: never, or already done */
+    double lasts_s; /* seconds from the fault until the worker is continued or its connection is mended */
+    /* time at which the worker is continued or its connection is mended; 0: never, or already done */
     double restore_s;
 } victim;
 
 typedef struct process {
-    pid_t pid; /* process id; 0: no process, or its end was already seen */
+    pid_t pid; /* process id; 0: no process, or a process that was seen to have ended */
     int status;
 } process;
 
 typedef struct output { /* output of a process, read through a pipe */
     int fd;
-    char text[1 << 14]; /* what the process has printed; a good run prints less than this, and further text
-                         * is dropped */
+    /* text that the process has printed; a good run's text fits into this array, and longer text is cut
+     * off */
+    char text[1 << 14];
     size_t bytes;
 } output;
 
@@ -75,7 +76,7 @@ typedef struct run {
     process master;
     output out, err;
     double began_s, joined_s, results;
-    const char *problem; /* why the run is bad; NULL: the run is good so far */
+    const char *problem; /* reason why the run is bad; NULL: the run is good so far */
 } run;
 
 typedef struct series {
@@ -306,7 +307,8 @@ static bool did_end_well(const process *p) {
     return WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0;
 }
 
-/* Wait until all workers without a fault have ended by themselves, and note a problem if one did not. */
+/* Wait until all workers without a fault have ended by themselves. Set run.problem if one of them does not
+ * end well. */
 static void end_workers(run *r) {
     double until_s = now_s() + WORKERS_END_S;
     for (bool all = false; !all && now_s() < until_s;) {

@@ -1,7 +1,7 @@
 /* cluster-loop FOLDER EXECUTIONS ITERATION_S: run a loop over the ranks of mpirun and check its result, for
- * tests with faults. Each rank writes to the file FOLDER/said.RANK how many rows it had in the end, or why
- * the loop ended early. The file FOLDER/at-work appears when rank 0 has done 20 sweeps. The program uses
- * public headers only. */
+ * tests with faults. At the end, each rank writes to the file FOLDER/said.RANK: its number of rows, or the
+ * reason why the loop ended early. The file FOLDER/at-work appears when rank 0 has done 20 sweeps. The
+ * program uses public headers only. */
 #include <kilter/loop.h>
 #include <stdio.h>
 #include <stdlib.h>

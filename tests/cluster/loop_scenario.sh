@@ -49,8 +49,8 @@ ended() { # HOST
     ! on "$1" pgrep -x cluster-loop
 }
 
-# Scenario killed: all processes of h2 are killed. If Open MPI notices a death before Kilter does, it ends the ranks that had sent to the dead rank
-# over TCP.
+# Scenario killed: all processes of h2 are killed. If Open MPI notices the death before Kilter does, Open MPI ends the ranks that sent to the dead
+# rank over TCP.
 killed() {
     lose kill processes
     until_so ended h1

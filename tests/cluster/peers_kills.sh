@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Kill workers that organise themselves as peers, at random, on six hosts, and check that every result is right and arrives once.
-# Run this script on the head of a box with hosts h1 to h6, whose speeds may differ:
+# Run farms whose workers are peers on six hosts, and kill workers at random. Check that every result is right and arrives once. Run this script on
+# the head of a box with hosts h1 to h6, whose speeds may differ:
 #   box HOSTFILE|6 peers_kills.sh COUNT [FIRST-SEED]
-# It prints how many of the COUNT schedules were right. Exit 1: not all were right.
-# A schedule is chosen by its seed: one to four of the six workers, and for each the number of results after which it is killed. Two may die at once.
+# The script prints how many of the COUNT runs were right. Exit 1: not all were right. A run's seed chooses one to four of the six workers. For
+# each of these, the seed also chooses the number of results after which the worker is killed. Two workers may die at once.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 count=$1 first=${2:-1} right=0
@@ -26,7 +26,7 @@ told() { # told COUNT: succeed if this number of results has arrived, or the run
     grep -qx "results $1" "$BOX/master.out" || ! kill -0 "$master" 2>/dev/null
 }
 
-# A host carries out a kill some time after it is told. So wait for the worker's end: a late kill would end the worker of the next run.
+# A host carries out a kill with some delay. So wait until the worker has ended: otherwise a late kill would end the worker of the next run.
 kill_worker() { # HOST
     ! kill -0 "$master" 2>/dev/null || act "$1" kill processes
     wait "${workers[$1]}"

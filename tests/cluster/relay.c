@@ -50,7 +50,7 @@ void relay_watch(const relay *r, struct pollfd events[RELAY_FDS]) {
         int from_master = is_empty(&c->down) && !c->master_ended ? POLLIN : 0;
         short worker = (short)(from_worker | (is_empty(&c->down) ? 0 : POLLOUT));
         short master = (short)(from_master | (is_empty(&c->up) ? 0 : POLLOUT));
-        /* Do not poll a connection that is not waited for: if it were closed, it would wake the relay
+        /* Poll only connections for which the relay waits. Otherwise a closed connection would wake the relay
          * again and again. */
         events[1 + 2 * i] = (struct pollfd){.fd = r->cut || !worker ? -1 : c->worker_fd, .events = worker};
         events[2 + 2 * i] = (struct pollfd){.fd = r->cut || !master ? -1 : c->master_fd, .events = master};

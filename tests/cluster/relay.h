@@ -1,5 +1,5 @@
-/* A relay is a connection between one worker and the master that a test can cut. Bytes that are sent during
- * the cut wait until the test mends the connection, as on a network. */
+/* A relay passes bytes between one worker and the master. A test can cut this connection and mend it. Bytes
+ * that are sent during the cut wait until the connection is mended, as on a network. */
 #ifndef CLUSTER_RELAY_H
 #define CLUSTER_RELAY_H
 
@@ -20,14 +20,15 @@ typedef struct relay_flow { /* bytes in one direction of a connection */
 } relay_flow;
 
 typedef struct relay_connection {
-    int worker_fd, master_fd; /* descriptor; −1: none */
+    int worker_fd, master_fd; /* file descriptors of the two connections; −1: no connection */
     bool worker_ended, master_ended;
     relay_flow up, down; /* up: bytes to the master; down: bytes to the worker */
 } relay_connection;
 
 typedef struct relay {
     int listen_fd;
-    uint16_t port, master_port; /* ports on the loopback interface: of the relay, and of the master */
+    /* port: the relay's port on the loopback interface; master_port: the master's port */
+    uint16_t port, master_port;
     bool cut;
     uint64_t bytes_down; /* number of bytes that were passed to the worker so far */
     relay_connection connections[RELAY_CONNECTIONS];

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Test faults of a farm in a cluster: in each scenario every result is right and arrives once. Run this script on the head of the box:
+# Test faults of a farm in a cluster: in each scenario every result must be right and arrive once. Run this script on the head of the
+# box:
 #   box 3 scenario.sh NAME
-# No scenario waits for a fixed time: workers hold their tasks until the fault has happened.
+# No scenario waits for a fixed time: workers do not finish their tasks until the fault has happened.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -177,7 +178,7 @@ lossy() { # scenario lossy: all links lose one frame in twenty
     well
 }
 
-# --- runs that the workers organise as peers ---
+# --- runs with --organise peers, in which workers give tasks to each other ---
 
 peers_cut() { # scenario peers_cut: the network splits; h2 has tasks, but cannot reach any host until the run has ended
     start_three --organise peers --lost-after 1
@@ -207,7 +208,7 @@ peers_two() { # scenario peers_two: two of three peers are killed at the same ti
     all_right h1
 }
 
-peers_census() { # scenario peers_census: h2 is killed; h3 is stopped, and killed before it can answer the census that follows
+peers_census() { # scenario peers_census: h2 is killed; h3 is stopped first, and killed before it can answer the question who is alive (census) that follows the death of h2
     start_three --organise peers
     act h3 freeze on
     act h2 kill processes

@@ -1,15 +1,16 @@
-/* cluster-switch CONTROL INTERFACE…: an Ethernet switch whose links have a delay, a rate and a loss, and can
- * be cut.
+/* cluster-switch CONTROL INTERFACE…: an Ethernet switch between simulated links. Each link has a delay, a
+ * rate and a probability of loss, and can be cut.
  *
- * Each INTERFACE is the outer end of a veth pair and becomes a port: 0, 1, 2, … in the given order. CONTROL
- * is a fifo for commands. A command takes effect at once; then the switch prints the command's first word:
+ * Each INTERFACE is the outer end of a pair of virtual network interfaces (veth). It becomes a port of the
+ * switch: port 0, 1, 2, … in the given order. CONTROL is a fifo for commands. A command takes effect at once;
+ * then the switch prints the command's first word:
  *
  *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     rate 0: no limit
- *   WORD PORT down     drop all frames of the port, also those on their way to it
+ *   WORD PORT down     drop all frames of the port, also frames on their way to the port
  *   WORD PORT up       pass frames again
  *
- * A new delay or rate does not affect frames on their way.
- * A frame takes delay + bytes/rate at the port where it arrives, and again at the port where it leaves. */
+ * A new delay or rate does not affect frames on their way. A frame takes the time delay + bytes/rate at the
+ * port where it arrives. It takes this time again at the port where it leaves, with that port's numbers. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,20 +30,23 @@
 
 enum {
     MOST_PORTS = 64,
-    FRAME_BYTES = 70000, /* large packets arrive undivided, because the kernel expects the network card to
-                          * divide them */
+    /* large packets arrive undivided, because the kernel leaves it to the network card to divide them */
+    FRAME_BYTES = 70000,
     HEADER_BYTES = sizeof(struct virtio_net_hdr),
     QUEUE_BYTES =
-        400000, /* bytes that may wait for a port; a frame beyond this is lost, as in a real switch */
-    BURST = 64, /* most frames that are read from one port before the other ports are read */
+        /* bytes that may wait for a port; if more would wait, the switch drops the new frame, as a real
+         * switch does */
+    400000,
+    /* number of frames that the switch reads from one port at most, before it reads the other ports */
+    BURST = 64,
 };
 
 typedef struct cable {
     bool up;
     double delay_s, rate_bytes_per_s;
     int loss_permille;
-    double in_free_s, out_free_s; /* times at which all earlier frames have passed into, and out of, the
-                                   * port */
+    /* times at which all earlier frames have passed the port's link, into the switch and out of it */
+    double in_free_s, out_free_s;
 } cable;
 
 typedef struct port {
@@ -126,8 +130,8 @@ static void send_what_is_due(network *net) {
 
 /* --- when a frame leaves, and through which port --- */
 
-/* Return the time at which a frame that arrives at start_s has passed a link in one direction. A negative
- * time means that the frame is lost, because the queue is full. */
+/* Return the time at which a frame has passed a link in one direction; the frame arrives at start_s. A
+ * negative time means that the frame is lost, because the link's queue is full. */
 static double pass(const cable *l, double *free_s, double start_s, size_t bytes) {
     if (l->rate_bytes_per_s <= 0)
         return start_s;
@@ -214,8 +218,7 @@ static void obey(network *net, const char *line) {
 
 static void read_control(network *net, int fd) {
     char lines[4096], *rest = NULL;
-    ssize_t bytes =
-        read(fd, lines, sizeof lines - 1); /* each line is short, so it is written to the pipe in one piece */
+    ssize_t bytes = read(fd, lines, sizeof lines - 1); /* lines are short, so each arrives in one piece */
     if (bytes <= 0)
         return;
     lines[bytes] = '\0';

@@ -1,5 +1,5 @@
-/* Check that the launcher and the MPI library belong to the same MPI: all ranks must be in one world.
- * Otherwise, each rank would be alone in a world. */
+/* Check that the launcher and the MPI library belong to the same MPI. If they do, all ranks are in one
+ * MPI_COMM_WORLD; if not, each rank is alone in a separate one. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check that the installed examples compile in their folder, and that those without MPI print the expected output.
+# Check that the installed examples compile in their folder, and that the examples without MPI print the expected
+# output.
 # usage: examples_test.sh BUILD     (CMAKE and CC come from the environment)
 set -euo pipefail
 build=$1

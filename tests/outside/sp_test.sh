@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$CMAKE" --install "$build" --prefix "$work/prefix" >/dev/null
 mkdir "$work/alone"
-cp -r "$source/apps/sp" "$work/alone/sp" # without the rest of Kilter's tree
+cp -r "$source/apps/sp" "$work/alone/sp" # copy only this folder, without the other files of Kilter's tree
 "$CMAKE" -S "$work/alone/sp" -B "$work/build" -G Ninja "-DCMAKE_PREFIX_PATH=$work/prefix" "-DCMAKE_C_COMPILER=$CC" \
     "-DCMAKE_CXX_COMPILER=$CXX" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 || fail "configuring: $(cat "$work/log")"
 "$CMAKE" --build "$work/build" >"$work/log" 2>&1 || fail "building: $(cat "$work/log")"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check that the library for each MPI works under its own MPI and prints an error under the other MPI. Farm programs need neither library.
+# Check that the library for each MPI works under its own MPI, and under the other MPI prints an error. Programs with farms need neither of
+# these libraries.
 # usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI is openmpi or mpich; some tests need both
 set -euo pipefail
 source=$1 build=$2 cc=$3
@@ -28,7 +29,8 @@ compile() { # compile COMPILER SOURCE PROGRAM FLAG…: compile a program. The fl
 flags_of() { # flags_of PACKAGE: store the package's flags for compiler and linker in the array `flags`
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
-# When one rank ends, a launcher ends the others and may lose output. So the ranks themselves write their output to the file.
+# When one rank ends with an error, the launcher ends the other ranks and may lose their output. So the ranks themselves write their
+# output to the file.
 launch() { # launch MPI PROGRAM ARGUMENT…: run a program on three ranks; the output goes to $work/out, and the exit code to $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
@@ -48,7 +50,7 @@ says() { # says WHAT SENTENCE: fail unless the sentence was printed, the exit co
 flags_of kilter
 compile "$cc" "$source/examples/01_squares.c" squares "${flags[@]}" -lm
 for file in "$work/squares" "$prefix"/bin/* "$libraries/libkilter.so"; do
-    case $file in # programs with loops name their MPI, and load no other
+    case $file in # the names of programs with loops end with their MPI; they may load no other MPI
     *-openmpi) ! ldd "$file" | grep libmpich || fail "$file loads MPICH" ;;
     *-mpich) ! ldd "$file" | grep -E 'libmpi[.]|libopen-(rte|pal)' || fail "$file loads Open MPI" ;;
     *) ! ldd "$file" | grep -E 'libmpi|libopen-(rte|pal)|libpmi' || fail "$file loads MPI" ;;

@@ -1,5 +1,5 @@
-/* Link every public function and call those that need no farm. The file functions.inc lists these functions;
- * it is made from the headers. */
+/* Link every public function, and call the functions that need no farm. The file functions.inc lists these
+ * functions; it is made from the headers. */
 #include <stdio.h>
 #include <string.h>
 

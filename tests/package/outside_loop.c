@@ -1,6 +1,6 @@
-/* A program with a loop, to check that the compiler finds kilter/loop.h and mpi.h, and that the functions
- * are linked. With an argument the program runs MPI and prints how many ranks its loop has. Without an
- * argument it does not start MPI, and checks that kilter_loop_open() returns an error. */
+/* A program with a loop. It checks that the compiler finds kilter/loop.h and mpi.h, and that the linker finds
+ * the functions of loops. With an argument the program runs MPI and prints how many ranks its loop has.
+ * Without an argument it does not start MPI, and checks that kilter_loop_open() returns an error. */
 #include <kilter/loop.h>
 #include <stdio.h>
 

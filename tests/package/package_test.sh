@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Install Kilter into an empty prefix, move the prefix elsewhere, and build an outside project with it: in C and C++,
-# where CMake and pkg-config find Kilter.
+# Install Kilter into an empty prefix, and move the prefix elsewhere. Build an outside project with it, in C and C++, with CMake and with
+# pkg-config.
 # usage: package_test.sh SOURCE BUILD shared|static [PROGRAM…]
 #   shared: install the build folder BUILD, as users do; each PROGRAM must then be installed and run
 #   static: configure the folder BUILD/package-static with BUILD's settings, and install the library from there.
@@ -82,14 +82,14 @@ done
 
 library_path=$(dirname "$(find "$prefix" -name "libkilter.*" -print -quit)")
 export PKG_CONFIG_PATH=$library_path/pkgconfig
-eval "flags=($(pkg-config --cflags --libs kilter))" # pkg-config quotes for the shell
+eval "flags=($(pkg-config --cflags --libs kilter))" # eval removes the shell quotes that pkg-config prints
 mkdir "$work/by-pkg-config"
 "$CC" -std=c11 "$work/outside/outside.c" -o "$work/by-pkg-config/outside_c" "${flags[@]}" "-Wl,-rpath,$library_path"
 "$CXX" -std=c++17 "$work/outside/outside.cpp" -o "$work/by-pkg-config/outside_cpp" "${flags[@]}" "-Wl,-rpath,$library_path"
 run "$work/by-pkg-config/outside_c"
 run "$work/by-pkg-config/outside_cpp"
 
-# --- build a program with a loop by pkg-config, for each MPI; a static program must contain the transport mpi, although it does not use its name
+# --- build a program with a loop by pkg-config, for each MPI; a static program must contain the transport mpi, although no code of the program refers to this transport
 for mpi in ${MPIS//;/ }; do
     eval "flags=($(pkg-config --cflags --libs "kilter-$mpi"))"
     "$CC" -std=c11 "$work/outside/outside_loop.c" -o "$work/by-pkg-config/loop_$mpi" "${flags[@]}" "-Wl,-rpath,$library_path"

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Check that programs and shared libraries have full RELRO: relocations are done at the start and are then read-only. Also check that they have no
-# executable stack, that they have stack guards, and that _FORTIFY_SOURCE checks their calls. A static library is checked only for stack guards and
-# _FORTIFY_SOURCE.
+# Check that programs and shared libraries have four protections. They are full RELRO (relocations are read-only after the start), calls
+# checked by _FORTIFY_SOURCE, no executable stack, and stack guards. For a static library, check only stack guards and _FORTIFY_SOURCE.
 # usage: hardened_test.sh [--debug] FILE...     --debug: the build is not optimised and lacks _FORTIFY_SOURCE
 set -euo pipefail
 wanted=('__stack_chk_fail')

@@ -38,7 +38,7 @@ clean_tree() {
     file apps/sp/main.c '#include "kilter/kilter.h"' '#include "smps.h"' '#include "apps/sp/smps.h"'
     file examples/one.c '#include <kilter/farm.h>'
     file bench/pingpong.c '#include "transport/transport.h"' '#include <zmq.h>'
-    file src/move/move_test.c '#include "farm/farm.h"' # allowed: this test is linked with all rooms, unlike a test of a pure room
+    file src/move/move_test.c '#include "farm/farm.h"' # allowed: tests of this room are linked with all rooms, unlike tests of a pure room
     file tests/any_test.c '#include "decide/table.h"'
 }
 

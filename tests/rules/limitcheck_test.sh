@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that tools/limitcheck names structs and functions that are over a limit and not in its list. It must also name entries of the list that are
-# within the limits.
+# Check that tools/limitcheck prints structs and functions that exceed a limit and are not in its list. It must also print entries of the list that
+# no longer exceed a limit.
 # usage: limitcheck_test.sh LIMITCHECK
 set -euo pipefail
 limitcheck=$1

@@ -77,7 +77,7 @@ said=$("$purecheck" room.a || true)
 grep -qE '^room.o: [^ ]*counter[^ ]* is data' <<<"$said" || { echo 'purecheck accepts a static variable inside a function'; failed=1; }
 refuses 'names is data'       'const char *names[] = {"a", "b"};'
 
-# With --given, the archive may use the impure names of a list, and must use each name of the list.
+# With --given LIST, the archive may use the impure names in the list, and it must use each of them.
 archive 'void told(int x); void f(int x) { told(x); }'
 printf '%s\n' '# what it is given' told >list
 "$purecheck" --given list room.o other.o || { echo 'purecheck --given refuses a name that is in the list'; failed=1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that every test of a build has exactly one purpose, and that each line of tests/purposes.txt names a test. Then `make soak` leaves no test
-# out.
+# Check that every test of a build has exactly one purpose, and that each line of tests/purposes.txt matches a test. So `make soak` runs every
+# test.
 # usage: purposes_test.sh TREE BUILD [--all]     --all: the build has every test, so every line must match a test
 set -euo pipefail
 tree=$1 build=$2 all=${3:-}
@@ -17,7 +17,7 @@ for purpose in quick check soak; do
 done
 
 names=$(cut -f 1 <<<"$tests" | sed 's/-mpich$//')
-while read -r purpose pattern rest; do # tests that an earlier line names are already removed
+while read -r purpose pattern rest; do # tests that match an earlier line are already removed from `names`
     [ -z "$rest" ] || { echo "purposes.txt: $purpose $pattern: \"$rest\" is one word too many"; failed=1; }
     left=$(grep -vE "^($pattern)\$" <<<"$names" || true)
     [ -z "$all" ] || [ "$left" != "$names" ] || { echo "purposes.txt: $purpose $pattern matches no test"; failed=1; }

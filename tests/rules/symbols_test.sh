@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Test tools/layercheck with a build. No room may use a symbol of a room above it, and the list of circles between files may only shrink.
+# Test tools/layercheck with a build. A room (folder of src/) may not use a symbol of a room above it. The list of files that need each
+# other in a circle may only shrink.
 # usage: symbols_test.sh LAYERCHECK     CC names the compiler
 set -euo pipefail
 layercheck=$1
