@@ -220,7 +220,7 @@ static bool mostly_peers(const row *r) {
 typedef struct tally {
     /* platforms: number of platforms; faster: number of platforms where peers are over 1 % faster in run 2;
      * the others: numbers of runs that took at most NEAR times as long as the better way */
-    double platforms, faster, second, late, oracle, fixed, master;
+    double platforms, faster, second, way, late, oracle, fixed, master;
     double ratio, master_ratio, worst, below;
 } tally;
 
@@ -234,6 +234,7 @@ static void count(tally *t, const row *r) {
     }
     for (int i = LATE; i < RUNS; i++) {
         const double part = 1.0 / (RUNS - LATE);
+        t->way += part * is_near(r->of.by_peers[i] ? r->of.peers_s[i] : r->of.master_s[i], r, i);
         t->late += part * is_near(r->of.auto_s[i], r, i);
         t->oracle += part * is_near(r->oracle_peers ? r->of.peers_s[i] : r->of.master_s[i], r, i);
         t->fixed += part * is_near(mostly_peers(r) ? r->of.peers_s[i] : r->of.master_s[i], r, i);
@@ -254,11 +255,11 @@ static void print_group(const row *rows, size_t rows_count, uint32_t least, uint
         return;
     double percent = 100 / t.platforms;
     printf("| %" PRIu32 " to %" PRIu32
-           "%s | %.0f | %.0f | %.0f %% | %.0f %% | %.3f | %.3f | %.0f %% | %.3f | "
+           "%s | %.0f | %.0f | %.0f %% | %.1f %% | %.1f %% | %.3f | %.3f | %.0f %% | %.3f | "
            "%.0f %% | %.0f %% | %.3f |\n",
            least, most, steady ? ", constant speeds" : "", t.platforms, t.faster, percent * t.second,
-           percent * t.late, t.ratio / t.platforms, t.worst, percent * t.master, t.master_ratio / t.platforms,
-           percent * t.oracle, percent * t.fixed, t.below);
+           percent * t.way, percent * t.late, t.ratio / t.platforms, t.worst, percent * t.master,
+           t.master_ratio / t.platforms, percent * t.oracle, percent * t.fixed, t.below);
 }
 
 static double late_ratio(const row *r) {
@@ -275,7 +276,8 @@ static int by_ratio(const void *a, const void *b) {
 
 static void print_page(row *rows, size_t rows_count) {
     enum { SMALL = 64 };
-    printf("| workers | platforms | peers 1 %% faster | run 2 | runs %d to %d | mean ratio | worst |",
+    printf("| workers | platforms | peers 1 %% faster | run 2 | way in runs %d to %d | their time | mean "
+           "ratio | worst |",
            LATE + 1, RUNS);
     puts(" master always | its mean ratio | speeds at the start known | better way on average | most below "
          "the "
