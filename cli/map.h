@@ -231,7 +231,7 @@ typedef struct kl_map_request { /* the options; the table of options has the off
     size_t word_count;
     kl_map_source *sources;
     size_t source_count;
-    kl_map_list list; /* if `after` is not NULL: the commands of its file */
+    kl_map_list list; /* if `after` is not NULL: the commands in the file that `after` names */
 } kl_map_request;
 
 /* Run all commands. Return the exit code. */

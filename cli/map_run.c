@@ -37,7 +37,7 @@ typedef struct map_run {
     char host[KL_HOST_BYTES];
 } map_run;
 
-/* --- making the tasks of commands --- */
+/* --- making a task for each command --- */
 
 static void put_input(const map_run *m, uint64_t i, kl_buffer *bytes) {
     kl_put_u64(bytes, i + 1);

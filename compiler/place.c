@@ -73,8 +73,8 @@ static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
 /* no array has more elements, because no memory is that large */
 static const long long DIMENSION_MOST = 1LL << 56;
 
-/* Add to the known conditions: each dimension of a declared array is at least 1. This holds for dimensions
- * that are variables and never change. */
+/* Add to the known conditions: each dimension of a declared array is at least 1. Only dimensions that are
+ * variables and never change are added. */
 static void know_dimensions(kc_walk *w, CXCursor variable) {
     kc_children parts = kc_children_of(variable);
     for (size_t i = 0; i < parts.count; i++) {

@@ -217,7 +217,7 @@ struct sp_solving {
     sp_step step;
 };
 
-/* Continue the solve after cuts of a candidate were taken. */
+/* Continue the solve after the master has added the cuts of a candidate. */
 static kilter_status go_on(sp_solving *s, int slot, int *next, kilter_error *error) {
     kilter_status status = sp_master_next(s->master, slot, &s->step, next, error);
     int before = s->progress->evaluated;

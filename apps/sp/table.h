@@ -17,7 +17,7 @@ void sp_table_free(sp_table *table); /* free a table; NULL is allowed */
 
 void sp_table_bound(sp_table *table, int column, double lower, double upper);
 
-/* Append the rows to the program. */
+/* Append the rows to the linear program of the table. */
 kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error);
 /* Drop the listed rows. Later rows move up and get lower numbers. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);

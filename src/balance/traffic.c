@@ -9,7 +9,7 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answers, busy_s, kl_now_s(&b->clock));
 }
 
-/* a window for the master's times per chunk ends only when it has at least this number of times */
+/* a window of measurements ends only when the master has handled at least this number of chunks in it */
 enum { WINDOW_LEAST = 8 };
 
 void kl_traffic_next_window(kl_traffic *t) {

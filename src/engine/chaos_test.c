@@ -109,7 +109,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Copy tasks of a chunk that no second worker has. Take the last of these tasks. */
+/* Let another worker do copies of the last tasks of a chunk, of which no copies exist yet. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)

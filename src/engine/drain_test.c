@@ -147,7 +147,7 @@ static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
         check_all_done_once(&s);
         stepped_close(&s.farm);
     }
-    /* in many cases, the worker must still have been joining when it was released */
+    /* the test is of use only if in many cases the worker was still joining when it was released */
     assert_true(sent > 100);
 }
 

@@ -371,8 +371,8 @@ static void heartbeats_that_cannot_be(void **state) {
         misbehave((step)at, heartbeat_too_early, 0);
 }
 
-/* Send messages that a correct worker may send too late, then leave. Check that the master ignores these
- * messages. */
+/* Send messages that come too late, as they may from a correct worker, too. Then leave. Check that the master
+ * ignores these messages. */
 static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {

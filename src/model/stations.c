@@ -150,8 +150,8 @@ static double link_s(const kl_load *l) {
     return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
 }
 
-/* A crowded link drops more segments. When it is full, each doubling of the number of workers costs 6 % of
- * its rate. docs/explanation/model.md says where this number comes from. */
+/* A crowded link drops more segments. When it is full, its rate falls as this power of the number of
+ * workers: by 6 % for each doubling. docs/explanation/model.md says where the power comes from. */
 static const double CROWDED = 0.09;
 
 static double crowded(const kl_load *l, uint32_t workers) {

@@ -223,8 +223,8 @@ static void few_workers_wake_idle_cores(void **state) {
         {0.6, 0, 0, 2, 4, 0, 0}, /* workers that compute most of the time hardly ever wake */
         {0.030, 100e-6, 50e-6, 2, 4, 7e-6,
          8e-6}, /* with this measured cost, half of the CPU time is lost by waking */
-        {0.030, 14e-6, 10e-6, 2, 4, 1.9e-6, 2.1e-6}, /* waking was measured to cost less on this host */
-        {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* waking was measured to cost nothing on this host */
+        {0.030, 14e-6, 10e-6, 2, 4, 1.9e-6, 2.1e-6}, /* the measured cost of waking is small */
+        {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* the measured cost of waking is 0 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_load load = computing();

@@ -34,8 +34,8 @@ static const double USUAL_TAIL = 0.5;
  * deviation of the logarithm of the speed in a block of tasks. The assumption has the weight of USUAL_BLOCKS
  * blocks. */
 static const double USUAL_DRIFT = 0.04, USUAL_BLOCKS = 4;
-static const double LASTS_BLOCKS =
-    4; /* after this number of further blocks, half of the last change of speed is left */
+/* a change of speed fades: after this number of further blocks, half of it remains */
+static const double LASTS_BLOCKS = 4;
 
 typedef struct seen { /* a task that has ended, or one that is running */
     double unit_s;
@@ -66,8 +66,8 @@ typedef struct play {
     double within, between;
     double *sums, *times; /* [workers] */
     lane *lanes;          /* [workers] a heap, in which the worker that is free first is at the top */
-    uint32_t *drawn;      /* [count] indices of the tasks that count in this simulation, with repetition */
-    double *sizes;        /* [count] seconds per unit of these tasks, on the mean worker */
+    uint32_t *drawn; /* [count] indices of tasks, drawn at random for this simulation; an index may repeat */
+    double *sizes;   /* [count] seconds per unit of these tasks, on the mean worker */
     double results[PLAYS];
 } play;
 

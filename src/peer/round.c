@@ -165,8 +165,8 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    /* If the root rests, a peer that becomes idle before its report is due reports at once. The times of the
-     * plan may have been wrong. */
+    /* If the root does no tasks itself (it rests), a peer that becomes idle before its report is due reports
+     * at once. The root may have planned the reports for a wrong time. */
     bool idle =
         n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
     bool due = idle         ? true

@@ -187,8 +187,8 @@ typedef struct kl_grain {
 } kl_grain;
 
 double kl_grain_elapsed_s(const kl_grain *grain, uint64_t block);
-/* Return the block size with the least time: one of the tried sizes, or kl_pipeline_block() at the speed of
- * one of them. */
+/* Return the block size with the least time: one of the tried sizes, or the size that
+ * kl_pipeline_block() computes from the time per element measured with one of them. */
 uint64_t kl_grain_block(const kl_grain *grain);
 /* Scale the times of all sizes to a new measurement: the slowest rank's body takes sweep_s seconds for a
  * sweep in blocks of `block` elements. */
