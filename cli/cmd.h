@@ -68,7 +68,7 @@ int kl_cmd_help(const kl_command *command);
  */
 int kl_cmd_complete(int argc, char **argv);
 
-/* Print on stderr why the command line cannot be used, and where to look it up. Return the exit code. */
+/* Print on stderr why the command line cannot be used, and where to find help. Return the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
 /* Print on stderr that the command does not know a word. meant: a known word that is similar, or NULL.
  * Return the exit code. */

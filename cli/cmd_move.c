@@ -1,4 +1,4 @@
-/* kilter move: move a kept run to other hosts. */
+/* kilter move: move a program that runs under kilter run --keep to other hosts. */
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

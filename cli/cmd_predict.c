@@ -13,7 +13,7 @@ typedef struct request {
     const char *file, *program, *speeds, *hosts, *picture;
     int64_t run; /* number of the run in the record; −1: the last run that ended */
     uint32_t most;
-    double iterations; /* number of runs of a program; 0: predict a single run */
+    double iterations; /* number of runs of a program after its first one; 0: predict a single run */
     bool json, verbose;
     kl_basis basis;
 } request;

@@ -19,7 +19,7 @@
 #include "transport/transport.h"
 
 enum { WORKERS_MOST = 10000 };
-enum { RANKS_MOST = 1 << 20 }; /* most ranks of a kept program */
+enum { RANKS_MOST = 1 << 20 }; /* greatest number of ranks with --keep */
 static const uint32_t JOBS_USUAL = 4;
 static const double GROW_TICK_S = 0.1;
 static const double END_PATIENCE_S =
@@ -253,8 +253,8 @@ static bool any_left(const run_options *options) {
     return false;
 }
 
-/* Note whether the master has ended, and which connections to hosts have ended. The other child processes are
- * commands of Slurm. The code that started these commands waits for them. */
+/* Find out whether the master has ended, and which connections to the hosts of --host have ended. Do not wait
+ * for other child processes: the code that started them waits for them. */
 static void reap(run_state *r) {
     const run_options *options = r->options;
     int status;

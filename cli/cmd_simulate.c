@@ -189,8 +189,8 @@ static kilter_status read_question(simulation *sim, kilter_error *error) {
 
 /* --- simulating --- */
 
-/* Return FILE, or with several policies FILE with the policy's name before its ending. The text is
- * malloc'd; NULL: no memory. */
+/* Return the name of a policy's record, malloc'd. With one policy, the name is `file`. With several, the
+ * policy's name is inserted before the ending of `file`. NULL: memory ran out. */
 static char *record_name(const simulation *sim, const char *file, const kl_policy *policy) {
     if (sim->policy_count == 1)
         return kl_text("%s", file);

@@ -32,7 +32,7 @@ until_so() {
     done
 }
 
-left_nothing() { # succeed if the master has removed all files that it made for workers or tools; files that the thread sanitizer leaves in a killed process do not count
+left_nothing() { # succeed if the master has removed all files that it made for workers or tools. Ignore files that the thread sanitizer leaves when a process is killed
     ! ls -A "$TMPDIR" | grep -v '^tsan\.' >&2
 }
 

@@ -45,7 +45,7 @@ int kl_cmd_save(const char *file, const char *data, size_t size) {
 
 typedef struct table_file {
     const char *folder;
-    kl_new_file file; /* name of the table that is being written */
+    kl_new_file file; /* file of the table that is being written */
 } table_file;
 
 static FILE *open_table(void *context, const char *table, kilter_error *error) {

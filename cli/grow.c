@@ -165,8 +165,8 @@ static kl_growth_farm farm_of(kl_grow *g) {
                             .count = s->host_count};
 }
 
-/* Send decisions to the farm, which writes them into its record. Wait until the farm's first run, because the
- * farm has no record before. */
+/* Send decisions to the farm, which writes them into its record. Keep them here until the farm's first run,
+ * because the farm opens its record only then. */
 static void hand_notes(kl_grow *g) {
     uint32_t given = 0;
     while (g->tuner && g->state.tasks > 0 && given < g->note_count &&

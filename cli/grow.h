@@ -85,7 +85,8 @@ kilter_status kl_grow_hosts_start(kl_grow_hosts *hosts, const kl_growth *growth,
                                   kilter_error *error);
 void kl_grow_hosts_end(kl_grow_hosts *hosts, const char *id); /* let the workers of this host leave */
 kl_growth_state kl_grow_hosts_state(kl_grow_hosts *hosts, const char *id);
-/* Return whether to go on waiting for workers. useful: the farm has workers, or a host is fit. */
+/* Return whether to go on waiting for workers. useful: the farm has workers, or workers were started on a
+ * host. */
 bool kl_grow_hosts_waits(kl_grow_hosts *hosts, bool useful);
 void kl_grow_hosts_close(kl_grow_hosts *hosts); /* End all workers that run on the hosts. NULL does
                                                  * nothing. */

@@ -79,7 +79,7 @@ grep -q "grow .*a host gets workers" report.out && grep -q "shrink .*host second
     fail "the report does not have the decisions to grow and shrink: $(cat report.out)"
 ! pgrep -f "$stop" >/dev/null || fail "workers run although the farm has ended"
 
-# --- the picker `random` chooses hosts; then all hosts become unfit
+# --- the picker `random` chooses hosts
 rm -f probe.* unreachable.*
 printf '%s slots=1\n' one two >hosts
 begin picks --pick random --seed 3

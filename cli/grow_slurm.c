@@ -126,7 +126,8 @@ static bool find_option(const char *options, const char *name, char letter,
     return found;
 }
 
-/* Return whether the time limit in the options is too short for a warning. A number alone is minutes. */
+/* Return whether the time limit in the options is too short for a warning. A limit that is only a number
+ * gives minutes. */
 static bool is_short(const char *options) {
     char value[KL_GROWTH_NODES_BYTES];
     if (!find_option(options, "--time", 't', value))
@@ -226,8 +227,8 @@ static void begin_to_ask(kl_grow_slurm *s, const kl_growth *g) {
     kl_buffer_free(&line);
 }
 
-/* Store the answer of squeue. Ignore an error of squeue, except the error that Slurm does not know the jobs
- * any more: then no job is left. */
+/* Store the answer of squeue. Ignore errors of squeue, with one exception: if Slurm does not know the jobs
+ * any more, store that no job is left. */
 static bool take_answer(kl_grow_slurm *s, double now_s) {
     const char *text = s->queue.text.size > 0 ? (const char *)s->queue.text.data : "";
     bool none = strstr(text, "Invalid job id") != NULL, good = s->queue.code == 0 || none;

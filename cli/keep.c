@@ -263,7 +263,7 @@ static void forget_request(const kept *k) {
     free(path);
 }
 
-/* Begin an attempt. Store the state before, so that a later keeper looks for the attempt. */
+/* Begin an attempt. Store the state first. If this keeper dies now, a later keeper knows of the attempt. */
 static void begin(kept *k) {
     kilter_error error;
     forget_request(k);

@@ -38,7 +38,7 @@ char *kl_keep_file(const char *folder, const char *name); /* return the path of 
 /* Read a small file of the folder into `text`. false: the file does not exist, or cannot be read. */
 bool kl_keep_read(const char *folder, const char *name, kl_buffer *text);
 kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffer *text, kilter_error *error);
-/* Return whether the program's next report can be written into the folder. */
+/* Return whether the disk of the folder has room for the program's next report. */
 bool kl_keep_has_room(const char *folder, kilter_error *error);
 /* Read from the folder's file `ended` how this attempt ended. false: the file does not tell the end of
  * this attempt. */
@@ -76,11 +76,11 @@ void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool othe
 /* Return true once when all hosts have been measured; *views are the measurements, valid until the next
  * measurements begin. */
 bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
-/* Put hosts into the order in which the picker of the options takes them. The type of this function is
+/* Sort hosts into the order in which the picker of --pick chooses them. The type of this function is
  * kl_keeper_order_fn. */
 void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
-/* Note that an attempt began: round-robin will continue after the attempt's hosts, and random pickers will
- * draw again. */
+/* Call this when an attempt begins. At the next choice, the picker round-robin then continues after the
+ * attempt's hosts, and random pickers draw other hosts. */
 void kl_keep_hosts_used(kl_keep_hosts *hosts, const kl_keeper *keeper);
 bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Return whether a picker orders the hosts. If not,
                                                        * they are ordered by speed. */
@@ -160,8 +160,8 @@ typedef struct kl_keep_record {
     double opened_s;
     uint64_t decisions, moves;
     double gained_s, came_s, cost_s;
-    double last_came_s, last_spent_s; /* seconds that the last planned move saved and cost, as last recorded;
-                                         a later record replaces them */
+    double last_came_s, last_spent_s; /* seconds that the latest planned move has saved and cost so far; a new
+                                         outcome of the same move replaces these values */
     uint64_t last;
 } kl_keep_record;
 

@@ -51,7 +51,8 @@ kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffe
     return status;
 }
 
-/* Find out whether there is room: write a second file that is somewhat larger than the last report. */
+/* Find out whether the disk has room for the next report: write a file that is somewhat larger than the last
+ * report, and remove it. */
 bool kl_keep_has_room(const char *folder, kilter_error *error) {
     kl_buffer text = {0};
     char more[4096] = "", *path = kl_keep_file(folder, "room");

@@ -1,4 +1,4 @@
-/* The hosts of a kept run: read their list, and measure them when the keeper asks. */
+/* The hosts of a run under a keeper: read their list, and measure them when the keeper asks for it. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -47,7 +47,7 @@ until_so says "no sweep has ended in"
 until_so says "attempt 3: .*, after sweep"
 until_so saved 3 "$last"
 last=$(field saved_sweeps)
-"$kilter" move keep --to 127.0.0.1 >answer # two slots: two ranks
+"$kilter" move keep --to 127.0.0.1 >answer # the host has two slots, so the next attempt has two ranks
 until_so says "attempt 4: 2 ranks on 127.0.0.1 (2), after sweep"
 until_so saved 4 "$last"
 [ "$(field ranks)" = 2 ] || fail "the run has $(field ranks) ranks"

@@ -1,5 +1,5 @@
-/* Write the keeper's decisions into a run record. The record looks like that of a loop of kind "kept",
- * with a round for each decision. */
+/* Write the keeper's decisions into a run record. The record has the form of a distributed loop's record. The
+ * kind of the loop is "kept", and each decision is a round. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

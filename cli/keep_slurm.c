@@ -31,9 +31,9 @@ struct kl_keep_slurm {
     bool began;                     /* the job has begun to run */
     bool cancelled;                 /* Slurm queued the job again, so Kilter cancelled it */
     bool killed;                    /* the steps of the job were killed, but not its batch script */
-    bool seeks;                     /* sbatch gave no number, so a job of this name is looked for in the
-                                     * queue */
-    bool unclear;                   /* the job is not in the queue, but may still appear there */
+    bool seeks;                     /* sbatch printed no number, so Kilter looks in the queue for a job with
+                                     * this name */
+    bool unclear;                   /* Slurm may have the job although sbatch printed no number */
     char why[KL_KEEPER_TEXT_BYTES]; /* what sbatch printed instead of a number */
     double submitted_s;
     double followed_s, gone_s, limit_s;
@@ -212,8 +212,8 @@ static kilter_status write_script(const kl_keep_slurm *s, const kl_keeper *k, ki
     return status;
 }
 
-/* Return whether no rank may run on a host: the host was drained, or attempts have failed on it
- * repeatedly. */
+/* Return whether no rank may run on a host: a person or Slurm has drained the host, or attempts have failed
+ * on it repeatedly. */
 static bool is_out(const kl_keeper *k, const char *name) {
     for (uint64_t i = 0; i < k->count; i++) {
         const kl_keeper_host *h = &k->hosts[i];
@@ -233,8 +233,8 @@ static void put_name(kl_buffer *line, const char *option, const char *name, bool
     *first = false;
 }
 
-/* Append an option with all hosts to exclude, also those of the user's own option: of two such options, Slurm
- * uses only the last. */
+/* Append the option --exclude with all hosts to exclude. Repeat the hosts of the user's own --exclude,
+ * because Slurm uses only the last such option. */
 static void put_excluded(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *line) {
     const char *excluded = text_of(&s->wanted.excluded);
     bool first = *excluded == '\0';
@@ -282,7 +282,7 @@ static char *sbatch_line(const kl_keep_slurm *s, const kl_keeper *k) {
 }
 
 /* Read the answer of sbatch. If sbatch printed a number, the job exists, whatever else sbatch printed.
- * Otherwise the queue must be asked. */
+ * Otherwise look for the job in the queue. */
 static void take_answer(kl_keep_slurm *s, const kl_capture *sbatch) {
     kl_buffer said = {0};
     char job[KL_SLURM_JOB_BYTES];
@@ -407,7 +407,8 @@ bool kl_keep_slurm_pending(const kl_keep_slurm *s) {
     return s->state.stage != KL_SLURM_RUNS;
 }
 
-/* Return whether the job is lost: squeue does not know the job, and nothing tells how it ended. */
+/* Return whether to give up the job: squeue has not known it for some time, and no file tells how it ended.
+ * If so, set *end. */
 static bool is_lost(kl_keep_slurm *s, uint64_t attempt, kl_keeper_end *end) {
     double now_s = kl_monotonic_s(), patience_s = s->seeks ? (s->unclear ? UNCLEAR_S : 0) : GONE_PATIENCE_S;
     if (!s->gone) {

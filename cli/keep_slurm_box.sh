@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Keep a run under a real Slurm of four nodes on this machine, with Open MPI.
+# Test kilter run --keep under a real Slurm of four nodes on this machine, with Open MPI.
 # usage: keep_slurm_box.sh KILTER PROGRAM     exit 77: root, namespaces, slurm-wlm or munge are missing
-# REPORT=FILE: write there, as rows of a table, the seconds from each fault until the next attempt has saved
+# With REPORT=FILE, write a table row for each fault into FILE: the seconds until the next attempt has saved
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 . "$here/slurm_box.sh"
@@ -9,7 +9,7 @@ program=$2
 unset KILTER_KEEP KILTER_CHECKPOINT KILTER_KEEP_ATTEMPT
 export KILTER_CHECKPOINT_S=0.3 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# --- a kept run
+# --- a run with faults
 run() {
     "$kilter" run --keep --slurm "$1" --folder keep --hang 5 --look 1 -- "$program" >>kept.out 2>>kept.err &
     pid=$!

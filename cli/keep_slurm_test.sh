@@ -173,7 +173,7 @@ grep -q "^mine-[0-9a-f]*-1$" "$place/jobs/101/name" || fail "the name of the job
 [ "$(ls "$place/jobs")" = "100
 101" ] || fail "a second job was submitted: $(ls "$place/jobs")"
 
-# --- refused options: options without effect under Slurm, and options of sbatch that a kept run cannot have
+# --- refused options: options of kilter run that have no effect under Slurm, and options of sbatch that Kilter cannot allow
 for option in --hosts=x --ranks=2 --least=1 --pick=best --launcher=srun --mpirun=x --ssh=x; do
     expect 2 "--slurm and ${option%=*} cannot be combined" "$kilter" run --keep --slurm -N2 $option -- true
 done

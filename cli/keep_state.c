@@ -23,7 +23,8 @@ void kl_keep_state_put(const kl_keep_options *options, const char *engine, kl_bu
     kl_put_field(text, "engine", engine);
 }
 
-/* Treat a value that is too long as damage of the file: no keeper writes such a value. */
+/* Copy the value of the line `name`. Ignore a value that is too long: no keeper writes such a value, so the
+ * file is damaged. */
 static void take_text(const kl_field *f, const char *name, char *to, size_t room) {
     size_t bytes = strlen(f->value) + 1;
     if (kl_field_is(f, name) && bytes <= room)

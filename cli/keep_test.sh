@@ -53,7 +53,7 @@ ln -s "$here/keep_test_agent" ssh
 export place
 printf '%s slots=2\n' a b c d >hosts
 
-run() { # run NAME OPTION… -- ARGUMENT…: start a kept run of the solver in the background, in a folder of its own
+run() { # run NAME OPTION… -- ARGUMENT…: start the solver with kilter run --keep in the background, in the folder NAME
     name=$1
     shift
     options=()
@@ -187,7 +187,7 @@ cd orphans
 gone "$(cat once)" || fail "a rank of the first attempt is alive after the second attempt began"
 grep -qx "result 200" kept.out || fail "the result of the program was not printed"
 
-# --- the keep folder cannot be written, as if the disk were full: the test makes folders with the names of the files
+# --- files in the keep folder cannot be written, as on a full disk: the test makes folders with the names of these files
 cd "$place"
 mkdir full && : >full/mute
 run full -n 2 --hang 1 --stay -- 200

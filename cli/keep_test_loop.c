@@ -22,7 +22,7 @@ static double next_value(const double *from, size_t row) {
     return 0.3 * left + 0.3 * right + 0.39 * from[row];
 }
 
-/* Return the number of own rows whose value is not that of the sequential program. */
+/* Return how many rows of this rank have another value than a sequential program computes for them. */
 static uint64_t count_wrong(kilter_loop *loop, const double *values, uint64_t sweeps) {
     double plain[2][ROWS] = {{0}};
     uint64_t wrong = 0;

@@ -64,8 +64,8 @@ typedef struct kl_map_guard {
     pid_t pid; /* process id of the guard process, which ends commands whose workers have died */
     kl_map_needs needs; /* what each command needs */
     uint64_t disk_left; /* bytes that outputs must leave on the disk of `folder` */
-    kl_map_halt halt;   /* condition of --halt; when it is met, workers start no further command, even before
-                           the master knows; all zero: only the master ends the run early */
+    kl_map_halt halt;   /* condition of --halt, which the workers check, too; when it is met, they start no
+                           further command. All zero: only the master checks the condition */
     uint64_t total;     /* number of commands, for `halt` */
     atomic_ulong failed,
         succeeded; /* numbers of commands that failed and that succeeded, as the workers count them */
@@ -160,7 +160,7 @@ void kl_map_drop_files(const kl_map_result *result);
 
 typedef struct kl_map_order {
     kl_map_waits waits;
-    uint64_t given;        /* number of commands that were ready and were started */
+    uint64_t given;        /* number of ready commands that were started or passed over */
     uint64_t chain, looks; /* chain: number of commands in the longest chain that is left, as last computed;
                             * looks: number of calls of kl_map_order_chain() */
     uint64_t *skipped; /* commands that are skipped because they had to wait for the last failed command */

@@ -114,7 +114,7 @@ static kilter_status start_watching(kl_map_guard *g, kilter_error *error) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting the guard process: %s", strerror(errno));
-    pid_t pid = fork(); /* not stored in *g at once, because both processes share this memory */
+    pid_t pid = fork(); /* do not assign to g->pid: the child shares *g, and would store 0 there */
     if (pid == 0)
         watch(g, ends[0]);
     g->pid = pid;

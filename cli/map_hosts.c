@@ -398,7 +398,7 @@ const char *kl_map_hosts_trouble(kl_map_hosts *hosts) {
                : "the process that reaches the hosts was killed";
 }
 
-/* Wait for the process without ending it: the farm is closed, so the hosts end by themselves. */
+/* Close `alive`, which tells the process to end the workers of all hosts. Then wait for the process. */
 void kl_map_hosts_close(kl_map_hosts *hosts) {
     if (hosts->alive > 0) {
         atomic_store(&hosts->closing, true);

@@ -31,7 +31,7 @@ grep -q 'h1: the host cannot be reached' err && grep -q 'none of the hosts can b
 [ "$(grep -c 'h1:' err)" = 1 ] || fail "a host is reported more than once: $(cat err)"
 rm down.h1
 
-# --- values and outputs travel to and from hosts, files only with --shared-fs; --use holds on each host
+# --- hosts get values and send outputs; commands begin in this folder only with --shared-fs; --use has an effect on each host
 map -k --tag 'echo $HOSTED $PWD; cat >&2 # {}' ::: 'a  b' >out 2>err
 same out <(printf 'a  b\th1 %s\n' "$PWD/home") "the home folder: $(cat err)"
 map --shared-fs --resource gpu=4 --use gpu=2 'pwd; echo $CUDA_VISIBLE_DEVICES; head -c 300000 /dev/zero | tr "\0" x # {}' ::: a >out

@@ -1,5 +1,5 @@
-/* Print the outputs of commands, each as a whole, and with --keep-order in order; or store them in a
- * folder (--results). */
+/* Print each output of a command as a whole. With --keep-order, print in the order of the commands. With
+ * --results, store the outputs in a folder instead. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

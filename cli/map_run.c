@@ -98,7 +98,7 @@ static void write_joblog(map_run *m, const kl_map_result *r) {
     kl_buffer_free(&command);
 }
 
-/* Print why kilter map ended the command. The command cannot have printed this itself. */
+/* Print why kilter map ended or did not start the command. The command itself cannot print this reason. */
 static void complain(const map_run *m, const kl_map_result *r) {
     kl_buffer line = {0};
     if (r->end == KL_MAP_EXITED)
@@ -117,7 +117,7 @@ static bool grows(const map_run *m) {
     return m->tries || m->order;
 }
 
-/* Note which command the next task runs. */
+/* Store that the next task runs command `i`. */
 static bool note_task(map_run *m, uint64_t i) {
     uint64_t *tasks = kl_array_grow(m->tasks, &m->task_room, m->task_count + 1, sizeof *tasks);
     if (!tasks)
@@ -336,8 +336,8 @@ static kilter_farm_options farm_options(const map_run *m) {
                                  .name = "kilter-map"};
 }
 
-/* Open the farm. Its options may come from the environment, but not from the command line of kilter map,
- * which only identifies the run for --resume. */
+/* Open the farm. Pass the words of the command to the farm after "--", so that it reads none of them as its
+ * options. The words only identify the run for --resume. */
 static kilter_status open_farm(map_run *m, kilter_error *error) {
     int argc = 0;
     char **argv = calloc(m->q->word_count + 3, sizeof *argv), dashes[] = "--", name[] = "kilter-map";
@@ -391,7 +391,7 @@ static kilter_status prepare(map_run *m, kilter_error *error) {
     return status;
 }
 
-/* Start all processes. The farm is the last, because it starts threads. */
+/* Start all processes. Open the farm last: it starts threads, and a process with threads must not fork. */
 static kilter_status start(map_run *m, kilter_error *error) {
     uint32_t slots = m->q->hosts ? 0 : m->q->slots;
     kilter_status status = kl_map_guard_open(slots, !m->q->resume, &m->q->needs, &m->guard, error);

@@ -37,7 +37,7 @@ typedef struct stream { /* the standard output or the standard error of a comman
     uint64_t bytes;
     char name[512];                /* name of the output's file */
     int error;                     /* errno of the failed write to the output's file; 0: none failed */
-    uint64_t most;                 /* most bytes of this output; 0: no limit of its own */
+    uint64_t most;                 /* greatest size of this output in bytes; 0: no limit was given */
     uint64_t disk_left, looked_at; /* disk_left: bytes to leave free on the disk; looked_at: value of `bytes`
                                     * at the last check of the disk */
 } stream;
@@ -357,8 +357,8 @@ static void name_files(const kl_map_spawner *s, const kl_map_fill *fill, stream 
                  (long)getpid(), ENDS[i]);
 }
 
-/* Start the command and wait until it has ended. Meanwhile the table of running commands has its process
- * group. Return 0, or the errno value with which the command could not be started. */
+/* Start the command and wait until it has ended. Meanwhile its process group is in the table of running
+ * commands. Return 0, or an errno value that says why the command could not be started. */
 static int run_file(kl_map_spawner *s, const char *file, double limit_s, stream streams[2],
                     kl_map_result *r) {
     waiting w = {.ended = -1, .limit_at_s = kl_monotonic_s() + limit_s, .kill_at_s = HUGE_VAL};
@@ -393,7 +393,8 @@ static int run_file(kl_map_spawner *s, const char *file, double limit_s, stream 
 }
 
 /* Run the command without a shell if it needs none. If the system cannot execute the file, the shell runs the
- * command. The shell can read a script without a first line "#!", or says what is wrong. */
+ * command. A shell can run a script that has no first line "#!". If the file is no script, the shell's
+ * message says what is wrong. */
 static int run_started(kl_map_spawner *s, const kl_map_template *t, const kl_map_fill *fill, double limit_s,
                        stream streams[2], kl_map_result *r) {
     const char *file = make_words(s, t, fill);

@@ -61,8 +61,8 @@ static kilter_status cut_columns(const reading *r, kl_map_source *source) {
     return good ? KILTER_OK : no_memory(r);
 }
 
-/* Translate a backslash and this letter from Perl's regular expressions to those of the C library. NULL: the
- * C library gives the two characters the same meaning. inside: they are within brackets. */
+/* Translate a backslash and this letter from Perl's regular expressions to those of the C library. NULL: no
+ * translation is needed. inside: the two characters are within brackets. */
 static const char *stands_for(char letter, bool inside) {
     return letter == 't'             ? "\t"
            : letter == 'd'           ? inside ? "0-9" : "[0-9]"

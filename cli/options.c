@@ -30,7 +30,7 @@ int kl_cmd_usage(const kl_command *command, const char *format, ...) {
     return KL_EXIT_USER;
 }
 
-/* NOT_LONG: getopt_long() returns this number for the first option row; no option letter is as great */
+/* NOT_LONG: getopt_long() returns NOT_LONG + i for the long option in row i; each option letter is smaller */
 enum { OPTIONS_MOST = 32, NOT_LONG = 256 };
 
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant) {

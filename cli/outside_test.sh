@@ -17,7 +17,7 @@ expect() {
     grep -qF -- "$words" err || fail "the error of $* does not have the words $words: $(cat err)"
 }
 
-# same EXPECTED GOT WHAT
+# same EXPECTED GOT WHAT: fail with the message WHAT unless the files EXPECTED and GOT are equal
 same() {
     diff -u "$1" "$2" >&2 || fail "$3"
 }

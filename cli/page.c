@@ -59,8 +59,9 @@ static void deflate_section(z_stream *z, const kl_buffer *section, bool last, kl
 }
 
 /* Deflate the sections. The sections differ in their most frequent bytes, so each section gets a block with
- * its own code. The bytes of a column are nearly random, so repeats in it are short. With Z_FILTERED, zlib
- * does not encode short repeats, because the code would take more bits than the bytes themselves. */
+ * its own code. The bytes of a column are nearly random, so only short sequences occur in it again. A
+ * reference to a short sequence can take more bits than the sequence. With Z_FILTERED, zlib makes fewer such
+ * references. */
 static void deflate_all(const kl_buffer *data, kl_buffer *deflated) {
     z_stream z = {0};
     if (deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_FILTERED) != Z_OK) {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter report --html, --perfetto and --csv: page_test.sh KILTER RECORD_WRITER PAGE_TOOL
+# Test kilter report --html, --perfetto and --csv. usage: page_test.sh KILTER RECORD_WRITER PAGE_TOOL
 # If node and a Chromium are installed, the page is also opened in a browser.
 set -eu
 kilter=$1
@@ -39,7 +39,7 @@ expect 2 "'missing.kilter': No such file" "$kilter" report --csv tables missing.
 expect 1 "nowhere/a.html': No such file" "$kilter" report --html nowhere/a.html finished.kilter
 [ ! -e a.html ] && [ ! -e a.json ] || fail "a file was written on an error"
 
-# trace events: every chunk once, with its times; decisions and failures as marks; a loop's rounds as values
+# --perfetto writes an event for each chunk, each decision and each failure; of a loop, it writes each rank's iterations in each round
 "$kilter" report --perfetto evil.json evil.kilter
 events() { jq -r "[.traceEvents[] | select($2)] | $3" $1.json; }
 [ "$(events evil '.ph == "X"' length)" = 36 ] || fail "not every chunk is an event"
@@ -60,7 +60,7 @@ SELECT count(*) FROM t;' | sqlite3 :memory: >got
     same count got "rows of $table.csv"
 done
 printf '.mode csv\n.import tables/run.csv t\nSELECT program FROM t;' | sqlite3 :memory: | grep -qF "window.evil" || fail "the program is missing in run.csv"
-# a table's name must not lead to a file in another folder
+# even if the name of a table contains "../", no file is written outside of the folder
 sqlite3 many.kilter 'CREATE TABLE "../outside" (a); INSERT INTO "../outside" VALUES (1)'
 "$kilter" report --csv tables2 many.kilter
 [ -f tables2/chunk.csv ] && [ ! -e outside.csv ] || fail "a table was written outside of the folder"

@@ -83,9 +83,9 @@ typedef struct kl_basis {
 } kl_basis;
 
 /* Set missing inputs from run number `run` of the record. If `run` is −1, take the last run whose tasks are
- * all done. If no run is complete, take the last run of which some tasks are done; these represent all its
- * tasks. KILTER_ERR_INPUT: the record has no such run, or nothing was computed in the run; also the errors of
- * kl_report_read(). */
+ * all done. If no run is complete, take the last run of which some tasks are done, and assume that its other
+ * tasks are similar. KILTER_ERR_INPUT: the record has no such run, or nothing was computed in the run; also
+ * the errors of kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
 /* Compute missing inputs from the given ones, or set them to 0. KILTER_ERR_INPUT: T_c, the time of all
  * work, is not known. */
@@ -124,7 +124,7 @@ typedef struct kl_protocol {
 
 /* Prediction for all runs of a fork-join program. */
 typedef struct kl_program_prediction {
-    double iterations; /* number of runs to predict; 0: the user did not ask */
+    double iterations; /* number of runs after the first one; 0: --iterations was not given */
     uint32_t workers;
     kilter_prediction all;
     size_t measured_runs;       /* number of runs in the record; 0: too few to compare */
@@ -160,8 +160,8 @@ typedef struct kl_prediction {
 /* Predict a run for 1 to `most` workers; 0: choose the largest number. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_predict(const kl_basis *basis, uint32_t most, kl_prediction *prediction,
                          kilter_error *error);
-/* Predict a fork-join program for the given workers, or else for those of the record, or else for
- * p->workers equal workers. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY. */
+/* Predict a fork-join program for the workers that the user gave. If the user gave none, take the record's
+ * workers; without a record, take p->workers equal workers. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY. */
 kilter_status kl_predict_program(const kl_basis *basis, double iterations, kl_program_prediction *p,
                                  kilter_error *error);
 /* Return the factor by which the record's last similar runs took longer than the model says; 1: not known. */

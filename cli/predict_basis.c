@@ -150,8 +150,9 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find mean and spread of the times of the latest runs with the same numbers of tasks and workers, organised
- * in the same way. Leave out the record's first run, in which caches and connections were still cold. */
+/* Find the mean and the spread of the times of the latest similar runs. Similar runs have `workers` workers,
+ * and as many tasks as the record's last complete run. With `peers`, peers organised them, otherwise a master
+ * did. Leave out the record's first run, in which caches and connections were still cold. */
 static void compare_runs(kl_basis *b, uint32_t workers, bool peers) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
@@ -209,7 +210,7 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
 }
 
 /* Read the load on shared resources. The record has it only for the last run in which a master gave out the
- * tasks. Return the factor of kl_load_fit(). */
+ * tasks. Return the factor of kl_load_fit(), by which the caller multiplies the recorded work. */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != last_measured(r))
@@ -369,7 +370,7 @@ static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *
     b->beyond = 1;          /* the factor of correction is not valid for other workers */
 }
 
-/* Read a speed such as "0.5" or "16x0.5" at *at, and move *at behind it. */
+/* Read a speed such as "0.5", or "16x0.5" for 16 workers, at *at. Move *at to the text after the speed. */
 static bool parse_term(const char **at, uint32_t *times, double *speed) {
     char *end;
     errno = 0;

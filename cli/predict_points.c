@@ -72,8 +72,8 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
     return rounds;
 }
 
-/* Return the time of a run in several rounds, lengthened by the load on shared resources. A worker that
- * waits leaves the resources to the other workers, which makes the loss smaller. */
+/* Return the time of a run in several rounds, lengthened by the load on shared resources. While a worker
+ * waits, it leaves these resources to the other workers. So waiting costs less time than without the load. */
 static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rounds *rounds,
                                const kl_point *p) {
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)

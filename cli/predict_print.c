@@ -119,7 +119,8 @@ static void print_sentence(const kl_prediction *p, FILE *out) {
                 p->verdict.is_most ? "fewer workers are slower" : "more are at most 3 % faster");
 }
 
-/* A change of machine or program is only printed if it reduces the time to less than this fraction. */
+/* A change of machine or program is only printed if it reduces the time to less than this fraction of the
+ * time without the change. */
 static const double TELLING = 0.97;
 
 static void print_verdict(const kl_prediction *p, FILE *out) {

@@ -12,7 +12,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-# holds FILE WORDS
+# holds FILE WORDS: fail unless the file contains the words
 holds() {
     grep -qF -- "$2" "$1" || fail "these words are missing: $2; in: $(cat "$1")"
 }

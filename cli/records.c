@@ -116,8 +116,8 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
                                                  : KL_RECORD_FAILED;
 }
 
-/* Check the lock before reading the record: if the program ends in between, its end is already in the
- * record. */
+/* Check the lock first, and then read the record. If the program ends between these two steps, the record
+ * shows its end. */
 void kl_record_file_read(kl_record_file *file) {
     bool written = kl_record_is_written(file->path);
     kilter_status status = kl_outline_read(file->path, &file->outline, &file->error);

@@ -30,7 +30,8 @@ typedef struct kl_record_list {
     size_t count;
 } kl_record_list;
 
-/* Endings of the names of a record's files: first those of the log, last that of the record; then NULL. */
+/* Endings of the names of a record's files. The endings of the log's files come first, and the ending of the
+ * record itself comes last. NULL ends the array. */
 extern const char *const kl_record_files_of[];
 
 /* List the files *.kilter of a folder without reading them. KILTER_ERR_INPUT: the folder cannot be read;

@@ -5,7 +5,7 @@ set -eu
 writer=$3
 state=$place/home/.local/state/kilter
 
-# holds FILE WORDS
+# holds FILE WORDS: fail unless the file contains the words
 holds() {
     grep -qF -- "$2" "$1" || fail "no '$2' in: $(cat "$1")"
 }
@@ -21,7 +21,7 @@ record() {
 there() { # there: print the names of all records in the state folder, in one line
     (cd "$state" && ls | grep -v "wal$\|shm$" | tr '\n' ' ')
 }
-# is_there NAME…
+# is_there NAME…: fail unless the state folder holds exactly these files
 is_there() {
     [ "$(there)" = "$*${*:+ }" ] || fail "the state folder holds $(there) instead of $*"
 }

@@ -34,11 +34,11 @@ static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "' ");
 }
 
-/* Write the script that a host's shell runs. It reads the key, starts the workers in the same folder if
- * that exists, and gives each the key. It restarts a killed worker, except after SIGTERM, and ends all
- * workers when its input is closed. It passes the key with printf, which is part of the shell, so the key
- * is in no list of processes. It drops the shell's own messages about ended jobs, because they would
- * confuse the user. */
+/* Write the script that a host's shell runs. The script reads the key, enters this process's folder if the
+ * host has it, starts the workers, and gives each the key. It restarts a killed worker, except after SIGTERM,
+ * and ends all workers when its input is closed. It passes the key with printf, which is part of the shell.
+ * So no list of processes shows the key. The script drops the shell's own messages about ended jobs, because
+ * they would confuse the user. */
 static void put_script(const kl_run_how *r, const kl_run_host *host, kl_buffer *out) {
     char *const *program = r->program;
     size_t own = kl_own_words_of(program);

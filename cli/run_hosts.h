@@ -25,8 +25,8 @@ typedef struct kl_run_how {
     const sigset_t *signals; /* signal mask that started processes get */
 } kl_run_how;
 
-/* Return how many words the program has before "--", or in all. Kilter's options are inserted after these
- * words. */
+/* Return the number of words before "--" in `program`, or of all words if there is no "--". Kilter inserts
+ * its options after these words. */
 size_t kl_own_words_of(char *const *program);
 /* Start a child process that runs `words` with the signal mask `signals`. input: descriptor of the child's
  * standard input; −1: the standard input of this process. */

@@ -36,7 +36,7 @@ screen_has() { # WORDS: make kilter top paint the whole screen (Ctrl-L), wait fo
     done
     grep -aq -- "$1" screen
 }
-# A key has no effect while the farm is late with an answer. So the tests press a key, and answer its question, until this has an effect.
+# A key has no effect while the farm is late with an answer. So the tests press the key, and answer its question, again and again until the farm reacts.
 asked() { # KEY WORDS ANSWER: press the key, which asks a question with these words, and press the answer
     press "$1"
     screen_has "$2" || return 1

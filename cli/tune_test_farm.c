@@ -1,5 +1,6 @@
 /* A farm for tune_test.sh and drain_test.sh. The farm does runs until the file STOP_FILE exists. While the
- * file STOP_FILE.hold exists, no task ends. tune_test_farm STOP_FILE [--workers N] [--record FILE] … */
+ * file STOP_FILE.hold exists, no task ends.
+ * usage: tune_test_farm STOP_FILE [--workers N] [--record FILE] … */
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

@@ -61,8 +61,7 @@ static void take_file(gathered *g, const char *path) {
     }
     g->other_calls += rank.other_calls;
     g->unfinished += rank.end == KL_WATCH_RUNNING;
-    if (rank.rank >=
-        KL_WATCH_LOOKED_AT) { /* read one rank's file at a time, because it may have a million bytes */
+    if (rank.rank >= KL_WATCH_LOOKED_AT) { /* keep the calls of the first ranks only, to save memory */
         free(rank.call);
         rank.call = NULL;
         rank.call_count = 0;
@@ -259,7 +258,7 @@ static char *record_path(const kl_watched_program *p, kilter_error *error) {
     return path;
 }
 
-/* Open the record at `path`, which is freed. path NULL: an error has already been noted. */
+/* Open the record at `path`, and free `path`. NULL as `path` is an error that `error` already describes. */
 static kilter_status open_record(const kl_watched_program *p, char *path, kl_trace **trace,
                                  kilter_error *error) {
     char host[KL_HOST_BYTES], *here = getcwd(NULL, 0);

@@ -78,7 +78,7 @@ static isl_pw_aff *limit(kc_walk *w, CXType type, bool greatest) {
     return isl_pw_aff_from_aff(isl_aff_val_on_domain(isl_local_space_from_space(no_dimensions(w)), value));
 }
 
-/* Add to the known conditions: the symbol's value is within the limits of its type. */
+/* Add the known condition that the symbol's value is within the limits of its type. */
 static void know_limits(kc_walk *w, int symbol, CXType type) {
     isl_set *low = isl_pw_aff_ge_set(kc_of_symbol(w, symbol), limit(w, type, false));
     isl_set *high = isl_pw_aff_le_set(kc_of_symbol(w, symbol), limit(w, type, true));
@@ -270,7 +270,8 @@ static kc_value sum(kc_value a, kc_value b, bool minus) {
     return s;
 }
 
-/* Return a / b, or a % b if `rest` is set. C's operators / and % round towards zero, as isl's tdiv does. */
+/* Return a / b, or the remainder a % b if `rest` is set. Division in C rounds towards zero, as isl's tdiv
+ * does. */
 static kc_value quotient(kc_value a, kc_value b, bool rest) {
     long long number;
     if (a.rows || b.rows || !a.aff || !kc_fixed(b.aff, &number) || number <= 0) {

@@ -26,8 +26,8 @@ bool kc_is_wrapper(CXCursor node, CXCursor *inner);
 char *kc_name(CXCursor node); /* to be freed; "" without a name */
 bool kc_is_named(CXCursor node, const char *name);
 unsigned kc_line(CXCursor node);
-/* Find the offsets of the node's text in the main file. A macro counts with its name and arguments. Return
- * false if the text is not in the main file. */
+/* Find the offsets of the node's text in the main file. If a macro produces the text, find the offsets of the
+ * macro's name and arguments. Return false if the text is not in the main file. */
 bool kc_extent(CXCursor node, unsigned *from, unsigned *to);
 bool kc_in_main_file(CXCursor node);
 
@@ -39,7 +39,8 @@ bool kc_is_pointer(CXType type);               /* a pointer or an array */
 bool kc_is_array_parameter(CXCursor variable); /* a parameter declared as an array, which C makes a pointer */
 
 enum CXCursorKind kc_kind(CXCursor node);
-/* is it =, an operator such as +=, ++ or --? Each changes its first child */
+/* Is the node an assignment by =, by an operator such as +=, or by ++ or --? An assignment changes its first
+ * child. */
 bool kc_is_assignment(CXCursor node);
 /* Return the declaration that a plain name refers to, or the null cursor. */
 CXCursor kc_declaration(CXCursor node);
@@ -47,7 +48,7 @@ CXCursor kc_declaration(CXCursor node);
 CXCursor kc_callee(CXCursor call);
 bool kc_is_null(CXCursor node);
 bool kc_same(CXCursor a, CXCursor b); /* are a and b the same statement or expression? */
-/* Is `node` within `outer`, by its place in the file? */
+/* Is the location of `node` in the file within the text of `outer`? */
 bool kc_is_within(CXCursor node, CXCursor outer);
 
 #endif

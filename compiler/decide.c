@@ -115,8 +115,8 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
 
 /* --- maps --- */
 
-/* Return all reads, or all writes, of an array as a map. The map leads from [index], or from [index, index of
- * the inner loop], to the elements. */
+/* Return all reads or all writes of an array as a map from iterations to elements. An iteration is [index],
+ * or [index, index of the inner loop] if `inner` is set. */
 static isl_map *accesses(const kc_nest *n, int array, bool write, bool inner) {
     isl_map *all = NULL;
     for (int i = 0; i < n->accesses; i++) {
@@ -135,8 +135,9 @@ static isl_map *accesses(const kc_nest *n, int array, bool write, bool inner) {
     return all;
 }
 
-/* Find pairs of iterations that touch the same element: the earlier iteration by the map `from`, the later
- * iteration by the map `to`. Return the distances between them, or NULL if there are no such pairs. */
+/* Find pairs of iterations that touch the same element. The earlier iteration touches the element by an
+ * access of the map `from`, the later iteration by an access of the map `to`. Return the distances between
+ * the iterations of such pairs, or NULL if there are no pairs. */
 static isl_set *distances(const kc_nest *n, isl_map *from, isl_map *to, bool *failed) {
     if (!from || !to)
         return NULL;
@@ -172,9 +173,9 @@ static bool bound(const isl_set *set, unsigned dim, bool most, long long *value)
 typedef struct kc_depends {
     bool flow, anti, output, failed;
     bool far; /* an iteration needs values of an iteration other than the previous one */
-    /* a block needs elements of later blocks, or changes elements that later blocks need */
+    /* a block of the inner loop needs elements of later blocks, or changes elements that later blocks need */
     bool skew;
-    /* if skew is set: greatest distance, in elements, to such a later block; −1: no limit */
+    /* if skew is set: greatest distance from an element to an element of such a later block; −1: no limit */
     long long lean;
     long long least, most; /* least and greatest distance of a flow dependence; most = −1: no limit */
 } kc_depends;
@@ -235,12 +236,11 @@ static bool offsets(const kc_nest *n, int array, bool write, unsigned dim, bool 
         return true;
     }
     map = isl_map_intersect_params(map, isl_set_params(isl_set_copy(n->context)));
-    unsigned dims = (unsigned)isl_map_dim(map, isl_dim_out), at = inner ? 1 : 0;
+    unsigned dims = (unsigned)isl_map_dim(map, isl_dim_out);
     map = isl_map_project_out(map, isl_dim_out, dim + 1, dims - dim - 1);
     map = isl_map_project_out(map, isl_dim_out, 0, dim);
     if (inner)
         map = isl_map_project_out(map, isl_dim_in, 0, 1);
-    (void)at;
     isl_set *d = isl_map_deltas(map);
     d = isl_set_project_out(d, isl_dim_param, 0, (unsigned)isl_set_dim(d, isl_dim_param));
     bool limited = isl_set_is_empty(d) == isl_bool_true;
@@ -370,7 +370,7 @@ static void advise_skewing(const kc_nest *n, int array, const kc_depends *f, kc_
     free(inner);
 }
 
-/* Do all accesses to an element have the same index of the inner loop? */
+/* Is each written element accessed at only one index of the inner loop? */
 static bool is_apart_inside(const kc_nest *n, int array) {
     isl_map *writes = accesses(n, array, true, true), *all = accesses(n, array, false, true);
     long long least, most;
@@ -421,8 +421,9 @@ static void describe(const kc_nest *n, int array, const kc_depends *f, kc_decisi
         advise_columns(n, d);
 }
 
-/* In a pipeline, a block can read the previous row up to its own position and the next row from its own
- * position on. If the loop reads other parts of an array, all ranks get copies of the array. */
+/* Decide how a pipeline stores an array that it only reads. A block can read the previous row up to the
+ * block's position, and the next row from this position on. If the loop reads other elements of neighbouring
+ * rows, all ranks get copies of the array. */
 static void pipeline_reads(const kc_nest *n, int array, kc_decision *d) {
     kc_decided *a = &d->array[array];
     long long range[2];
@@ -497,8 +498,8 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
         decide_pipeline(n, d);
 }
 
-/* Refuse flat memory that the loop uses both with rows and without. Refuse variables that a pointer in the
- * loop may point to. */
+/* Refuse the loop if it uses flat memory both with rows, as x[i * n + j], and without rows, as x[k]. Refuse
+ * the loop also if a pointer in the loop may point to a variable of the loop. */
 static void decide_aliases(const kc_nest *n, kc_decision *d) {
     bool written = false, used = false;
     for (int i = 0; i < n->accesses; i++) {
@@ -522,8 +523,8 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
                    n->array[i].name);
 }
 
-/* Refuse a called function that uses a distributed array by its own name. The function would access the
- * program's memory, but the rows are stored elsewhere. */
+/* Refuse the loop if a function that it calls uses a distributed array by the array's name. The function
+ * would access the program's memory, but the rows are stored elsewhere. */
 static void decide_names(const kc_nest *n, kc_decision *d) {
     for (int i = 0; i < n->accesses; i++) {
         const kc_access *a = &n->access[i];

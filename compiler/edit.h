@@ -10,7 +10,7 @@
 typedef struct kc_edit {
     unsigned from, to; /* the characters from … to − 1 of the source are replaced */
     char *text;        /* the text that replaces these characters */
-    size_t number;     /* order of edits at the same offset */
+    size_t number;     /* edits at the same offset are applied in the order of their numbers */
 } kc_edit;
 
 typedef struct kc_edits {

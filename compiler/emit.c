@@ -78,8 +78,8 @@ static enum CXChildVisitResult count_around(CXCursor node, CXCursor parent, CXCl
     return CXChildVisit_Recurse;
 }
 
-/* Return the loop that leads the group of loops. It is the loop with the most loops around it. Rows move when
- * the leader begins. */
+/* Return the number of the group's leader. A group is a set of marked loops that share distributed arrays.
+ * The leader is the loop with the most loops around it. Rows move between ranks when the leader begins. */
 static int leader_of(const emission *e, int group) {
     int best = -1, most = -1;
     for (int i = 0; i < e->sites; i++) {
@@ -154,8 +154,8 @@ static enum CXChildVisitResult look_for_name(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
-/* Check that a variable's name means the same variable just before the loop. The code printed there uses
- * names from inside the loop, even names from functions that the loop calls. */
+/* Check that a variable's name means the same variable just before the loop. kilter cc inserts code before
+ * the loop. This code uses names from inside the loop, even names from functions that the loop calls. */
 static void check_name(emission *e, const kc_loop *l, CXCursor variable) {
     CXCursor parent = clang_getCursorSemanticParent(variable);
     bool global = kc_kind(parent) == CXCursor_TranslationUnit;
@@ -293,11 +293,11 @@ static void print_after_sums(const kc_loop *l, FILE *out) {
 /* --- before a loop --- */
 
 static bool is_reassigned(const kc_loop *l, const kc_array *a) {
-    return a->pointer && !kc_is_stable(l->function, a->variable);
+    return a->pointer && !kc_is_stable(a->variable);
 }
 
-/* Print an array's halo in each loop of its group. The program may swap two pointers that it reassigns. So
- * all arrays behind such pointers get the same halo. */
+/* Print the number of halo rows that an array needs in each loop of its group. The program may swap pointers
+ * that it reassigns, so all arrays behind such pointers get the same halo. */
 static void print_ghosts(const emission *e, int site, int array, FILE *out) {
     const kc_loop *l = e->site[site];
     const kc_array *a = &l->nest->array[array];
@@ -372,10 +372,11 @@ static int print_arrays(emission *e, int site, FILE *out) {
     return count;
 }
 
-/* Print calls that bring structure members up to date, and check that the loop does not overwrite them. If
- * the loop reads `array` only through members, this concerns all these members; otherwise only members whose
- * values the loop uses. If `array` is −1, bring all members up to date without the check, before the loop's
- * limits are computed. */
+/* Print calls that bring structure members of `array` up to date. The calls also check that the loop does not
+ * overwrite the members. If the loop reads `array` only through members, print a call for each of these
+ * members. Otherwise print calls only for members whose values the loop uses. If `array` is −1, print calls
+ * without the check for the members of all arrays. The program makes these calls before it computes the
+ * loop's limits. */
 static void print_members(const kc_loop *l, int site, int array, int count, FILE *out) {
     bool all = array >= 0 && kc_is_read_by_members(l->nest, array);
     for (int s = 0; s < l->nest->symbols; s++) {
@@ -476,8 +477,8 @@ static void print_identity(const kc_loop *l, int array, const char *type, FILE *
         fprintf(out, "%s(%s)", update == KC_MOST ? "KCC_LOWEST" : "KCC_HIGHEST", type);
 }
 
-/* Print code that sets rows without an iteration to the neutral value, so that these rows do not change the
- * combined value. */
+/* Print code that sets each row of a reduction to the neutral value, such as 0 for a sum. Rows that no
+ * iteration writes then do not change the combined value. */
 static void print_fill(emission *e, int site, FILE *out) {
     const kc_loop *l = e->site[site];
     int reductions = 0;

@@ -4,8 +4,8 @@
 
 #include "unit.h"
 
-/* Write the program to `out`. Return KILTER_ERR_INPUT if a marked loop, or code outside of the marked loops,
- * is refused. */
+/* Write the program to `out`. Return KILTER_ERR_INPUT if kilter cc refuses a marked loop or code outside of
+ * the marked loops. */
 kilter_status kc_emit(kc_unit *unit, FILE *out, kilter_error *error);
 
 /* --- range.c --- */
@@ -14,7 +14,8 @@ kilter_status kc_emit(kc_unit *unit, FILE *out, kilter_error *error);
  * The caller frees them. Return false if the rows have no known bounds. */
 bool kc_row_range(const kc_nest *nest, int array, char **from, char **to);
 
-/* Does the loop certainly touch all rows that it may touch? */
+/* Does the loop touch the same rows of the array whether its unknown conditions are true or false? The answer
+ * is always no for flat memory. */
 bool kc_touches_all(const kc_nest *nest, int array);
 
 #endif

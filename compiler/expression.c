@@ -44,7 +44,8 @@ static kc_update update_of_operator(enum CXBinaryOperatorKind op) {
     }
 }
 
-/* Return the kind of update that s = s + e, s = e + s or s = fmax(s, e) is, and set *operand to e. */
+/* Return the kind of update if the assignment is s = s + e, s = e + s, s = fmax(s, e) or the like, and set
+ * *operand to e. */
 static kc_update update_by_value(CXCursor target, CXCursor value, CXCursor *operand) {
     value = kc_plain(value);
     if (kc_kind(value) == CXCursor_BinaryOperator) {
@@ -122,7 +123,7 @@ static bool may_combine(CXCursor target, CXCursor operand) {
     return kc_is_integer(to) && kc_is_integer(from) && to.kind != CXType_Bool;
 }
 
-/* Record an assignment. used: the program uses the assignment's value; such an assignment does not count as
+/* Record an assignment. If the program uses the assignment's value (`used`), do not record the assignment as
  * an update. */
 static void assignment(kc_walk *w, CXCursor node, bool used) {
     CXCursor target = kc_child(node, 0), value = kc_child(node, 1), operand;
@@ -210,8 +211,8 @@ bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body) {
 
 /* --- calls --- */
 
-/* Does passing the value to this parameter convert it? A function without a prototype converts its arguments
- * itself. */
+/* Does a call convert the value when it passes the value to this parameter? A function without a prototype
+ * converts its arguments itself. */
 static bool is_converted(CXCursor parameter, CXCursor value) {
     CXType to = clang_getCanonicalType(clang_getCursorType(parameter));
     CXType from = clang_getCanonicalType(clang_getCursorType(value));

@@ -74,7 +74,7 @@ static kilter_status find_marked(request *r, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Read a source file. Pass on only compiler flags that change the meaning of the source. */
+/* Read a source file. Use only the user's compiler flags that change the meaning of the source. */
 static kilter_status open_unit(const request *r, const char *path, kc_unit *unit, kilter_error *error) {
     const char *flags[FLAGS_MOST];
     int count = 0;
@@ -186,7 +186,7 @@ static kilter_status check(const request *r, kilter_error *error) {
     return status;
 }
 
-/* --- all of it --- */
+/* --- building and explaining --- */
 
 static kilter_status write_source(const request *r, const char *path, kilter_error *error) {
     kc_unit *unit = calloc(1, sizeof *unit);

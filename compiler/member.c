@@ -62,8 +62,8 @@ static bool is_same_structure(CXType a, CXType b) { /* a and b must be canonical
            clang_equalTypes(clang_getUnqualifiedType(a), clang_getUnqualifiedType(b));
 }
 
-/* Read a.b.c or p->b.c. The element must have the type of the outermost structure, because a kc_place is the
- * same for a structure and for its members. */
+/* Read the path to a member, such as a.b.c or p->b.c. The element must have the type of the outermost
+ * structure: a kc_place does not tell a structure from its members. */
 static bool path_of(kc_walk *w, CXCursor node, member_path *path, bool *exists) {
     *path = (member_path){.fields = 0};
     for (node = kc_plain(node); kc_kind(node) == CXCursor_MemberRefExpr; node = kc_plain(kc_child(node, 0))) {

@@ -46,10 +46,9 @@ static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, C
     return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
-bool kc_is_stable(CXCursor function, CXCursor variable) {
+bool kc_is_stable(CXCursor variable) {
     CXCursor parent = clang_getCursorSemanticParent(variable);
     search s = {.variable = variable};
-    (void)function;
     clang_visitChildren(parent, look_for_change, &s);
     return !s.found;
 }
@@ -221,7 +220,7 @@ static enum CXChildVisitResult look_for_end(CXCursor node, CXCursor parent, CXCl
     return *found ? CXChildVisit_Break : inner ? CXChildVisit_Continue : CXChildVisit_Recurse;
 }
 
-/* Does a jump end the loop with this body before its test fails? */
+/* May a jump in this body end the loop before the loop's test fails? */
 static bool ends_early(CXCursor body) {
     bool found = false;
     if (look_for_end(body, body, &found) == CXChildVisit_Recurse)
@@ -496,8 +495,8 @@ void kc_body_of_call(kc_walk *w, CXCursor function) {
 
 /* --- the whole loop --- */
 
-/* If the body consists of one loop only, find this inner loop. It may be in a function that the body
- * calls. */
+/* If the body consists of one loop only, find this inner loop. The inner loop may be in a function that the
+ * body calls. */
 static void find_inner(kc_nest *n) {
     CXCursor node = n->outer.body;
     for (int steps = 0; steps < 64; steps++) {
@@ -518,7 +517,7 @@ static void find_inner(kc_nest *n) {
     }
 }
 
-/* Add to the known conditions: the values that an enclosing loop's header gives to its index. */
+/* Add the known condition that an enclosing loop's index is within the limits of this loop's header. */
 static void know_header(kc_walk *outer, CXCursor around) {
     kc_nest *n = outer->nest;
     kc_walk *w = calloc(1, sizeof *w);

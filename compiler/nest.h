@@ -3,7 +3,8 @@
  * Integer expressions become piecewise affine expressions over symbols; the library isl represents them. A
  * symbol is the index of a loop, or a variable or a structure's member that the loop does not change. Unknown
  * conditions count as possibly true, and unknown subscripts may have any value. So the recorded accesses
- * include all accesses of the program. If no two iterations share an element here, none do in the program. */
+ * include all accesses of the program. If no two iterations share an element in the recorded accesses, no two
+ * iterations share an element in the program. */
 #ifndef KC_NEST_H
 #define KC_NEST_H
 
@@ -31,7 +32,7 @@ typedef enum kc_update {
     KC_NO_UPDATE,
     KC_SUM,
     KC_PRODUCT,
-    KC_LEAST, /* minimum by a comparison, which keeps a NaN */
+    KC_LEAST, /* minimum by a comparison such as if (e < s) s = e; if s is NaN, s stays NaN */
     KC_MOST,
     KC_FMIN, /* fmin(), which prefers numbers to NaN */
     KC_FMAX,
@@ -40,7 +41,7 @@ typedef enum kc_update {
 typedef struct kc_access {
     int array;
     bool write;
-    kc_update update; /* kind of update, if the access belongs to one: s += …, s = fmax(s, …) */
+    kc_update update; /* kind of the update that contains the access, such as s += … or s = fmax(s, …) */
     bool in_inner;    /* the access is in the first inner loop */
     bool by_own_name; /* a called function makes this access by the variable's own name */
     bool unsure;      /* an unknown condition may make iterations skip the access */
@@ -90,20 +91,20 @@ typedef struct kc_nest {
     kc_symbol symbol[KC_SYMBOLS];
     int symbols;
     isl_set *context;    /* known conditions on the symbols that are not indices */
-    unsigned wrong_line; /* line of the first thing that was not understood */
+    unsigned wrong_line; /* line of the first statement or expression that was not understood */
     char wrong[KC_TEXT];
 } kc_nest;
 
-/* Read the loop. The caller must always free the nest. nest->wrong is "" if everything was understood. */
+/* Read the loop. The caller must always free the nest. nest->wrong is "" if the whole loop was understood. */
 kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure);
 void kc_nest_free(kc_nest *nest);
 const char *kc_text_of(const kc_nest *nest, int symbol); /* the symbol's text in C */
-/* Does the loop read nothing from the array's structures except members that are symbols? */
+/* Does the loop access the array only by reading structure members that are symbols? */
 bool kc_is_read_by_members(const kc_nest *nest, int array);
 void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Does no statement after the declaration change the variable by its own name? */
-bool kc_is_stable(CXCursor function, CXCursor variable);
+/* Return true if no statement assigns to the variable by its name or takes its address. */
+bool kc_is_stable(CXCursor variable);
 /* May a pointer point to the variable? */
 bool kc_has_address(CXCursor variable);
 

@@ -73,14 +73,14 @@ static void advance(kc_walk *w, kc_place *p, kc_value by, bool back) {
 /* no array has more elements, because no memory is that large */
 static const long long DIMENSION_MOST = 1LL << 56;
 
-/* Add to the known conditions: each dimension of a declared array is at least 1. Only dimensions that are
- * variables and never change are added. */
+/* A dimension of a declared array may be a variable that never changes. Add the known condition that such a
+ * dimension is from 1 to DIMENSION_MOST. */
 static void know_dimensions(kc_walk *w, CXCursor variable) {
     kc_children parts = kc_children_of(variable);
     for (size_t i = 0; i < parts.count; i++) {
         CXCursor size = kc_declaration(parts.at[i]);
         bool plain = kc_kind(parts.at[i]) == CXCursor_DeclRefExpr && !kc_is_null(size) &&
-                     kc_is_integer(clang_getCursorType(size)) && kc_is_stable(w->nest->function, size);
+                     kc_is_integer(clang_getCursorType(size)) && kc_is_stable(size);
         kc_value v = plain ? kc_eval(w, parts.at[i]) : (kc_value){.aff = NULL};
         if (v.aff && !v.rows && !kc_lookup(w, size)) {
             isl_set *least = isl_pw_aff_ge_set(isl_pw_aff_copy(v.aff), kc_number(w, 1));

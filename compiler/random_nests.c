@@ -26,8 +26,8 @@ typedef struct affine {
 typedef struct reference {
     int array; /* 0 to 2 */
     affine row, column;
-    /* only in a statement's first reference: the statement runs only if (i + j) % 2 has this value; −1:
-     * always */
+    /* used only in a statement's first reference: the statement runs only if (i + j) % 2 equals parity, or
+     * always if parity is −1 */
     int parity;
 } reference;
 
@@ -40,8 +40,8 @@ typedef struct statement {
 
 typedef struct nest {
     int loops, statements, step;
-    /* member, change: numbers of the texts of BOUND and CHANGE; text 0 uses no structure; changed_in: number
-     * of the loop that has the change */
+    /* member: index of the bound's text in BOUND; change: index in CHANGE of a statement that changes a
+     * structure; changed_in: number of the loop that contains this statement; index 0 uses no structure */
     int member, change, changed_in;
     affine lo[LOOPS], hi[LOOPS];
     statement at[STATEMENTS];
@@ -217,7 +217,7 @@ static void print_nest(const nest *n, FILE *out) {
     fputs("}\n", out);
 }
 
-/* --- carrying it out --- */
+/* --- running a nest --- */
 
 typedef struct touch { /* a read or write of a cell by iteration (i, j) */
     int i, j, array, row, column;
@@ -265,11 +265,12 @@ static void carry_out(const nest *n, int loop, int *index, int bound, trace *t) 
     index[loop] = 0;
 }
 
-/* --- what the iterations forbid --- */
+/* --- dependences between the iterations --- */
 
 typedef struct truth {
-    bool carried, anti_only, far, blocks; /* blocks: a later iteration depends on a later block */
-    bool rows; /* all rows that are written or read are the index plus a constant */
+    /* blocks: an iteration touches an element that an earlier iteration touched in a later block */
+    bool carried, anti_only, far, blocks;
+    bool rows; /* each row subscript of a written array is the index plus a constant */
 } truth;
 
 static void compare_touches(const touch *x, const touch *y, int step, truth *t) {

@@ -158,7 +158,7 @@ static bool read_name(const tokens *t, unsigned *i, unsigned end, kc_clauses *c)
 
 static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsigned end, kilter_error *error) {
     kc_pragma *p = &u->pragma[u->pragmas];
-    unsigned line, next_line;
+    unsigned next_line;
     *p = (kc_pragma){.line = 0};
     place_of(t, i, &p->line, &p->from);
     bool good = is_token(t, i + 3, "loop") && i + 3 < end;
@@ -181,12 +181,11 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
         return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: the pragma does not stand before a for loop", u->path,
                        p->line);
     place_of(t, end, &next_line, &p->next);
-    (void)line;
     u->pragmas++;
     return KILTER_OK;
 }
 
-/* Read pure(f, g), and note the functions. */
+/* Read pure(f, g), and store the names of the functions. */
 static kilter_status read_pure(kc_unit *u, const tokens *t, unsigned i, unsigned end, kilter_error *error) {
     unsigned line, offset, at = i + 5;
     kilter_status status = KILTER_OK;

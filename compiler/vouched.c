@@ -107,7 +107,7 @@ static enum CXChildVisitResult find_functions(CXCursor node, CXCursor parent, CX
     return CXChildVisit_Continue;
 }
 
-/* May rank 0 do this kind of statement alone? */
+/* Can a root pragma, with which only rank 0 runs a statement, stand before this kind of statement? */
 static bool is_whole(CXCursor node) {
     enum CXCursorKind kind = kc_kind(node);
     return clang_isExpression(kind) || kind == CXCursor_CompoundStmt || kind == CXCursor_IfStmt ||

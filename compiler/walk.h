@@ -6,13 +6,14 @@
 
 enum { KC_BOUND = 256, KC_CHANGED = 512, KC_CHECKS = 256, KC_FUNCTIONS = 64, KC_THERE = 16 };
 
-/* An integer expression: aff, or rows × stride + aff. If aff is NULL, the value is unknown. */
+/* The value of an integer expression: rows × stride + aff, or only aff if `rows` is NULL. If aff is NULL, the
+ * value is unknown. */
 typedef struct kc_value {
     isl_pw_aff *aff, *rows;
     int stride; /* number of the stride's symbol; −1: no stride */
 } kc_value;
 
-enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* KC_OWN: memory of one iteration alone; KC_UNKNOWN: unknown memory */
+enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* KC_OWN: memory that each iteration has for itself */
 
 /* An array element, or its address. Arithmetic on the address changes the last subscript. */
 typedef struct kc_place {
@@ -32,7 +33,8 @@ typedef struct kc_bound {
     kc_place place;
 } kc_bound;
 
-/* A value that must be within the limits of its type. Otherwise C computes a different value. */
+/* A value that must be within the limits of its type. Outside of the limits, the C program would compute
+ * another value than `value`. */
 typedef struct kc_check {
     isl_pw_aff *value;
     CXType type;
@@ -47,10 +49,11 @@ typedef struct kc_element {
 typedef struct kc_walk {
     kc_nest *nest;
     CXCursor loop;
-    isl_set *domain; /* the iterations that run the statement that is being read */
+    isl_set *domain; /* the iterations in which the current statement runs */
     kc_bound bound[KC_BOUND];
     int bounds;
-    CXCursor changed[KC_CHANGED], index[KC_CHANGED]; /* variables that statements and loop headers change */
+    /* changed: variables that statements change; index: variables that headers of loops change */
+    CXCursor changed[KC_CHANGED], index[KC_CHANGED];
     int changes, indices;
     kc_check check[KC_CHECKS];
     int checks, settled;        /* settled: index of the first check that the next kc_settle() makes */
@@ -61,9 +64,9 @@ typedef struct kc_walk {
     int functions;
     int region[KC_DEPTH + 1], depth, regions;
     int loops, calls;
-    int unsure; /* number of unknown conditions around the statement that is being read */
+    int unsure; /* number of unknown conditions around the current statement */
     bool in_inner, ignore;
-    bool returned; /* the function that is being read may have returned */
+    bool returned; /* an earlier statement of the current function may have returned */
 } kc_walk;
 
 /* --- affine.c --- */
@@ -73,8 +76,8 @@ void kc_value_free(kc_value value);
 /* Evaluate as kc_eval() does. Return NULL if the value is not affine. Return NULL also if the value may
  * exceed the limits of its type in an iteration that runs the statement. */
 isl_pw_aff *kc_affine(kc_walk *w, CXCursor node);
-/* Return the iterations in which a condition may hold. Set *exact to whether the condition surely holds in
- * all of them. The call does not check the limits of types. */
+/* Return the iterations in which a condition may hold. Set *exact to true if the condition surely holds in
+ * all these iterations, otherwise to false. The function does not check the limits of types. */
 isl_set *kc_condition(kc_walk *w, CXCursor node, bool *exact);
 /* Check all values that kc_add_check() added since the last call: are they within the limits of their types
  * in the iterations `where`? The call frees `where`. */
@@ -90,7 +93,7 @@ int kc_symbol_of(kc_walk *w, CXCursor variable, int loop); /* −1: there are to
 int kc_symbol_of_member(kc_walk *w, CXCursor variable, int array, const char *text, CXType type);
 const kc_bound *kc_lookup(const kc_walk *w, CXCursor variable);
 void kc_bind(kc_walk *w, kc_bound bound);
-void kc_unbind(kc_walk *w, int count); /* remove the last bound variables until `count` are left */
+void kc_unbind(kc_walk *w, int count); /* remove the latest bound variables until `count` of them are left */
 bool kc_has(const CXCursor *list, int count, CXCursor one);
 /* Does each iteration have its own copy of the variable? */
 bool kc_is_own(const kc_walk *w, CXCursor variable);
@@ -126,7 +129,8 @@ void kc_header_free(kc_header *header);
 
 /* Record all reads and writes of an expression. */
 void kc_expression(kc_walk *w, CXCursor node);
-void kc_expression_statement(kc_walk *w, CXCursor node); /* the value of the expression is not used */
+/* Do the same as kc_expression() for an expression whose value the program does not use. */
+void kc_expression_statement(kc_walk *w, CXCursor node);
 /* Record the statement if (e > s) s = e as an update of the scalar s. Return false for any other
  * statement. */
 bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body);

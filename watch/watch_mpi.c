@@ -1,5 +1,5 @@
-/* The library that `kilter watch` loads in front of MPI. It records each MPI call in a file for each rank.
- * The rank writes this file through a memory map, so the data are kept however the rank ends. `kilter watch`
+/* The library that `kilter watch` loads in front of MPI. It records the MPI calls of each rank in a file. The
+ * rank writes its file through a memory map, so the data are kept even if the rank is killed. `kilter watch`
  * reads the files afterwards. The library works in processes without MPI, too, because the launcher and its
  * shells also load it. It may have global variables, because a process has only one MPI. */
 #include <dlfcn.h>
@@ -28,7 +28,7 @@ enum {
     SLICES_PER_S = 1000,            /* slices of time per second at first; slices get longer when there are
                                      * too many */
     LONG_S_INVERSE = 5000, /* an interval counts as long if it takes more than 1 / LONG_S_INVERSE seconds */
-    SAMPLES_PER_S = 1000,  /* most intervals per second whose CPU time is measured */
+    SAMPLES_PER_S = 1000,  /* greatest number of intervals per second whose CPU time is measured */
     RARE_SAMPLES_PER_S = 100, /* like SAMPLES_PER_S, but for intervals that are not long */
     /* if the program computes for less than 1 / POLL_S_INVERSE seconds between a failed test and the next
      * call, this time counts as waiting */
@@ -62,7 +62,7 @@ static struct {
     kind last_kind;
     bool polling;             /* true: the last call was a test that failed */
     bool steady_tsc;          /* true: the processor's counter runs at a constant rate */
-    uint16_t hash[HASH_SIZE]; /* site + 1; 0: free */
+    uint16_t hash[HASH_SIZE]; /* hash table of places: index of the place in file->site, plus 1; 0: free */
 } w;
 
 /* on: this thread called MPI_Init; only calls of such a thread are recorded. inside: the thread is in a call
@@ -118,9 +118,9 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Find MPI's own function. Search also libraries with local symbols, as when a module of a script has loaded
- * them. MPICH's functions for Fortran 2008, mpi_…, have no second name, so search for their own name in the
- * libraries after this one. */
+/* Find MPI's own function. Also search libraries whose symbols are local, because a script's module may have
+ * loaded MPI. MPICH's functions for Fortran 2008, mpi_…, have no second name that begins with "p". So search
+ * for the name mpi_… only in the libraries after this one. */
 static void *real_function(const char *name) {
     void *function = dlsym(name[0] == 'm' ? RTLD_NEXT : RTLD_DEFAULT, name);
     const char *found = name;
@@ -219,7 +219,7 @@ static void end_sample(uint64_t now) {
 
 /* --- recording a call --- */
 
-/* Note that a call of the program begins. Return false if the call is not recorded. */
+/* Begin to record an MPI call of the program. Return false if this call must not be recorded. */
 static inline bool enter(moment *m) {
     if (__builtin_expect(!here.on || here.inside, false)) {
         if (w.file && !here.on)

@@ -7,14 +7,15 @@
 
 static const double PI = 3.14159265358979323846;
 static const double LONGEST = 0.4; /* a typical fast particle moves by this number of cells in a step */
-/* the step is short enough that a particle of the stream has at most this mean number of collisions in it */
+/* greatest mean number of collisions of a particle of the stream in one step */
 static const double OFTENEST = 0.3;
 /* bound on the relative speeds of pairs at the start, as a multiple of the most likely speed */
 static const double FAST = 3;
-/* no particle that enters is faster than the stream by more than this number of standard deviations of the
- * thermal speed */
+/* strips of gas beyond the ends of the plane are wide enough for particles whose speed differs from the
+ * stream's by this number of standard deviations */
 static const double REACH = 5;
-/* PARTS: number of points along each side of a cell, at which its volume outside the body is measured */
+/* BOUNCES: greatest number of reflections of a particle in one step; PARTS: a cell's volume outside the body
+ * is measured at PARTS × PARTS points of the cell */
 enum { BOUNCES = 20, PARTS = 16 };
 
 /* --- setting up the plane --- */
@@ -112,9 +113,8 @@ bool dsmc_flow_fill(const dsmc_flow *f, uint32_t number, dsmc_row *row, dsmc_cel
 /* --- surfaces --- */
 
 typedef struct hit { /* the first surface that a particle meets during its move */
-    /* time until the particle meets the surface, as a part of a step; without a surface: the time left in the
-     * step
-     */
+    /* time until the particle meets the surface, as a fraction of a step; if the particle meets no surface,
+     * the time that is left in the step */
     double after;
     double x, y;  /* the surface's normal */
     double speed; /* speed of the surface in x */
@@ -165,8 +165,8 @@ static void reflect(const dsmc_flow *f, const hit *h, kilter_random *random, dsm
         p->rotation = f->wall_spread * f->wall_spread * kilter_random_exponential(random);
 }
 
-/* Move a particle for the part `rest` of a step, and reflect it at surfaces. Return the momentum in direction
- * x that the surfaces received. */
+/* Move a particle for the fraction `rest` of a step, and reflect the particle at surfaces. Return the
+ * momentum in direction x that the surfaces received. */
 static double advance(const dsmc_flow *f, double rest, kilter_random *random, dsmc_point *p) {
     double force = 0;
     for (int i = 0; i < BOUNCES; i++) {
@@ -227,7 +227,7 @@ typedef struct place {
     double *force;
 } place;
 
-/* Let a particle enter from outside, and move it for the part of the step that is left. */
+/* Let a particle enter the plane, and move the particle for the fraction `rest` of a step. */
 static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     *at->force += advance(f, rest, at->random, p);
     if (!stays(f, p))

@@ -63,7 +63,7 @@ typedef struct dsmc_row_state {
 /* Return false if memory ran out; call dsmc_flow_close() even then. */
 bool dsmc_flow_open(dsmc_flow *flow, const dsmc_flow_options *options);
 void dsmc_flow_close(dsmc_flow *flow);
-/* Fill row number `number` with the stream. return false if memory ran out */
+/* Fill row number `number` with particles of the stream. Return false if memory ran out. */
 bool dsmc_flow_fill(const dsmc_flow *flow, uint32_t number, dsmc_row *row, dsmc_cell *cells);
 /* Let the particles of a row collide and move, in step number `step` = 1, 2, …. Afterwards flow->leavers has
  * the particles that go to other rows. Return false if memory ran out. */

@@ -40,7 +40,7 @@ flow 2 --size 8 --knudsen 0.3 2>"$place/err" >"$place/out"
 flow 2 --size 10 --knudsen 0.4 2>"$place/err" >"$place/out"
 ! grep -q 'warning:' "$place/err" || fail "$(cat "$place/err")"
 
-# With three ranks, the middle one has the dense gas in front of the body, so rows move. The answer's bits must stay the same. A longer run gives a
+# With three ranks, the middle rank has the dense gas in front of the body, so rows move. The answer's bits must stay the same. A longer run gives a
 # busy host more chances to move rows.
 for steps in 300 1200 5000; do
     flow 1 --rows 60 --steps $steps >"$place/one"

@@ -26,8 +26,8 @@ double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double t
 /* Return cross section × relative speed, m³/s (Bird, equation 4.63). */
 double dsmc_swept(const dsmc_gas *gas, double speed_squared);
 
-/* Return the smallest rotational collision number that the gas can have: the number if energy is exchanged in
- * every collision. */
+/* Return the smallest rotational collision number that the gas can have. With this number, every collision
+ * exchanges energy between rotation and motion. */
 double dsmc_least_collisions(const dsmc_gas *gas);
 /* Return the probability that a particle's rotation takes part in a collision, for collision number Z =
  * `collisions`. */

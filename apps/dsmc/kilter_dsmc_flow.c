@@ -1,6 +1,6 @@
-/* kilter-dsmc-flow: simulate the flow of a gas past a body, on the ranks of an MPI program. Rows of cells are
- * the iterations of a loop, and their particles are data of a row whose size changes. Particles that leave
- * their row are sent as messages between rows. */
+/* kilter-dsmc-flow: simulate the flow of a gas past a body, on the ranks of an MPI program. Each iteration of
+ * a loop computes one row of cells. The row's particles are data of the iteration, and their number changes.
+ * Particles that leave their row go to other rows in messages. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

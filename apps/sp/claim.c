@@ -44,7 +44,7 @@ static matrix matrix_of(Clp_Simplex *model) {
                     Clp_getElements(model)};
 }
 
-/* Return the sum over column j of its entries times `by_row`. */
+/* Return the sum of column j's entries, each times by_row[] of the entry's row. */
 static total column_total(const matrix *m, const double *by_row, int j) {
     CoinBigIndex end = m->start[j] + m->length[j];
     total t = {0, 0};
@@ -53,7 +53,8 @@ static total column_total(const matrix *m, const double *by_row, int j) {
     return t;
 }
 
-/* Return each row's sum of entries times `by_column`. Return NULL if memory ran out. */
+/* Return, for each row, the sum of its entries, each times by_column[] of the entry's column. Return NULL if
+ * memory ran out. */
 static total *row_totals(Clp_Simplex *model, const double *by_column) {
     const matrix m = matrix_of(model);
     int columns = Clp_numberColumns(model);

@@ -86,8 +86,8 @@ typedef struct sp_solve_answer {
      */
     sp_times times;
     uint32_t workers;
-    /* evaluated: number of scenarios solved, summed over all candidates; found: number of these solves that
-     * began from the scenario's own basis */
+    /* evaluated: number of solves of scenarios for all candidates; found: number of these solves that began
+     * from the basis kept for the scenario */
     uint64_t evaluated, found;
     const char *record; /* path of the run record; NULL: there is no record */
 } sp_solve_answer;

@@ -7,7 +7,8 @@
 
 /* Q is the cluster's share of the expected cost of stage 2. If every scenario of the cluster is feasible at
  * decision x, the cut for every decision x' is Q(x') >= value + slope'(x' − x). Otherwise the cut is 0 >=
- * value + slope'(x' − x). It holds for every x' at which scenario number `scenario` is feasible. */
+ * value + slope'(x' − x). This second cut holds for every x' at which scenario number `scenario` is
+ * feasible. */
 typedef struct sp_cut {
     bool feasible;
     double value;

@@ -120,8 +120,8 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
     return KILTER_OK;
 }
 
-/* Read and check the decision. The caller gives `room`, with two zeros for each row; it is used for the row's
- * activity and size. */
+/* Read and check the decision. The caller passes the array `room` with two zeros for each row. The function
+ * computes the row's activity and its largest term in this array. */
 static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
     kilter_status status = read_lines(r, names);
     if (!status)

@@ -40,9 +40,9 @@ double sp_evaluator_weight(const sp_evaluator *evaluator);
 /* Continue with another decision. All later results are the same as those of a new evaluator. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
-/* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start each scenario from its basis the
- * next time (0: drop all bases). This is several times faster if decisions are close to each other, but the
- * last bits of costs then depend on earlier solves. */
+/* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start the next solve of a scenario
+ * from its basis. If `scenarios` is 0, use no kept bases. Kept bases make solves several times faster if
+ * decisions are close to each other, but the last bits of costs then depend on earlier solves. */
 kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios, kilter_error *error);
 
 /* Return the number of solves so far that began from the scenario's own basis. */

@@ -239,8 +239,8 @@ typedef struct namer {
 
 static const char OBJECTIVE[] = "TOTAL_COST";
 
-/* Return the number of underscores before a number at the end of the text: 2 for "A__12". 0: the text does
- * not end with a number. */
+/* Return the number of underscores before the number at the end of the text; for example, 2 for "A__12".
+ * Return 0 if the text does not end with a number. */
 static int underscores_before_number(const char *text) {
     size_t end = strlen(text), at;
     while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9')

@@ -136,10 +136,10 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Choose the number of clusters as kilter_farm_grain() does for real workers. The function tries multiples of
- * the number of workers, and numbers in steps of 1/16. These numbers range from a quarter of the smallest
- * earlier number of clusters to four times the largest. A new number must be 5 % faster than the last
- * number. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. The function tries numbers that
+ * grow by a sixteenth, and multiples of the number of workers. These numbers range from a quarter of the
+ * smallest earlier number of clusters to four times the largest earlier number. The number of clusters
+ * changes only if the forecast time falls by more than 5 %. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};

@@ -16,7 +16,7 @@ typedef struct sp_benchmark {
     /* first_clusters, first_candidates: numbers of clusters and candidates for the smallest sample */
     int first_clusters, first_candidates;
     uint32_t workers;
-    /* elapsed seconds of the solve; farm_s: seconds of the solve in the farm's runs */
+    /* elapsed_s: elapsed seconds of the solve; farm_s: the part of elapsed_s in which the farm ran tasks */
     double elapsed_s, farm_s;
     /* mean time of one run of the farm if a single worker of mean speed did all the work */
     double work_s;

@@ -14,7 +14,8 @@ typedef struct sp_inputs {
 kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error);
 void sp_inputs_free(sp_inputs *in);
 
-/* Print a warning if probabilities do not add up to 1, and one if numbers of the problem stand out. */
+/* Print a warning if probabilities do not add up to 1, and another warning if numbers of the problem are too
+ * large or too far apart. */
 void sp_inputs_warn(FILE *out, const sp_inputs *in);
 
 #endif

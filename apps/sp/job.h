@@ -7,8 +7,8 @@
 
 typedef struct sp_job sp_job;
 
-/* Append a job to `bytes`; check bytes->failed. x[0 … columns) is the decision; with x = NULL and columns =
- * 0, each order (sp_order) contains its own decision. */
+/* Append a job to `bytes`. The caller must check bytes->failed. x[0 … columns) is the decision. If x is NULL
+ * and columns is 0, each order (sp_order) contains its own decision. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 

@@ -1,7 +1,8 @@
 /* kilter-sp: stochastic linear programs on a farm.
  *
- * evaluate: a task is a scenario; its result is the scenario's cost, 8 bytes. The run's shared data are the
- * three files, the decision and the seed. solve: see solve_farm.h. */
+ * For the command evaluate, a task is a scenario, and the task's result is the scenario's cost in 8 bytes.
+ * The run's shared data are the three files, the decision and the seed. For the command solve, see
+ * solve_farm.h. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

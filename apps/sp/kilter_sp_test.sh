@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Test kilter-sp on the command line. The bits must be the same for every number of workers, policy and transport; exit codes and error texts are
-# checked.   usage: kilter_sp_test.sh
-# KILTER-SP PROBLEMS [MPIEXEC]
+# Test kilter-sp on the command line. The answer must have the same bits for every number of workers, policy and transport. Exit codes and error
+# texts are checked, too.
+# usage: kilter_sp_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"

@@ -34,8 +34,8 @@ typedef struct sp_lp_data {
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
 
 /* Return the matrix's entries, in the order given to sp_lp_new(). Changes take effect at the next
- * sp_lp_begin(). sp_lp_begin() makes a new model after a change, because a solved model keeps other forms of
- * its matrix. */
+ * sp_lp_begin(). sp_lp_begin() makes a new model after a change, because a solved model keeps copies of its
+ * matrix. */
 double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);

@@ -92,7 +92,7 @@ static void hopeless_programs_are_told_apart(void **state) {
     sp_lp *lp = small_lp();
     assert_int_equal(solve_for(lp, 3, 1, 5), SP_LP_OPTIMAL);
     sp_lp_keep(lp);
-    /* b falls by 1 while a rises by 1: cost 5 − 6 */
+    /* if a rises by 1 and b falls by 1, the cost changes by 5 − 6 */
     assert_int_equal(solve_for(lp, 3, 1, 6), SP_LP_UNBOUNDED);
     sp_lp_data data;
     kilter_error error;

@@ -284,8 +284,8 @@ static bool worth_adding(const sp_master *m, const candidate *c, int cluster) {
     return c->value[cluster] > c->theta[cluster] + VIOLATION * (1 + fabs(c->value[cluster]));
 }
 
-/* Write the row θ − g'x >= value − g'z; a feasibility cut has no θ. Return the index where the next row
- * begins. */
+/* Write a cut with slope g, made at the candidate z, as the row θ − g'x >= value − g'z. The row of a
+ * feasibility cut has no θ. Return the index of the next row's first entry. */
 static int write_row(sp_master *m, const candidate *c, int cluster, int row_at, int entry_at) {
     const double *slope = c->slope + (size_t)cluster * (size_t)m->columns;
     double lower = c->value[cluster];
@@ -339,8 +339,8 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* Among the candidates that are being evaluated, return the one with the lowest number above `number`; NULL:
- * there is no such candidate. */
+/* Return the candidate in the basket with the lowest number above `number`. Return NULL if there is no such
+ * candidate. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -362,7 +362,8 @@ static kilter_status add_cuts(sp_master *m, kilter_error *error) {
                               &(sp_rows){rows, m->row_lower, m->row_start, m->entry_column, m->entry}, error);
 }
 
-/* Drop idle cuts, except feasibility cuts and cuts made at the incumbent. */
+/* Drop cuts that were not active in too many consecutive solves. Keep feasibility cuts and cuts made at the
+ * incumbent. */
 static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     int first = m->problem->stage[0].rows, drop = 0;
     int most = m->poor >= POOR_WHEN_STUCK ? AGE_STUCK : AGE_FALLING;
@@ -381,8 +382,8 @@ static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
 
 /* ---- judging a candidate whose cuts have arrived ---- */
 
-/* Make the candidate the new incumbent. Return whether costs may fall further in this direction. This is so
- * if they fell as predicted, and the step reached the boundary of the largest trust region. */
+/* Make the candidate the new incumbent. Return whether costs may fall further in this direction. The answer
+ * is yes if the cost fell as predicted, and the candidate is on the boundary of the largest trust region. */
 static bool accept(sp_master *m, const candidate *c, double cost) {
     bool as_predicted = m->incumbent && cost <= c->parent - 0.5 * (c->parent - c->model);
     bool falling = as_predicted && c->at_face && c->radius >= RADIUS_MOST;
@@ -497,8 +498,8 @@ static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, k
     return solve_table(m) == SP_LP_OPTIMAL ? KILTER_OK : gave_up(m, error);
 }
 
-/* Solve the master. If the trust region excludes the answer, enlarge the region, and finally drop it. Set
- * *step to the outcome. */
+/* Solve the master. If the trust region excludes the answer, enlarge the region, and at last solve without a
+ * region. Set *step to the outcome. */
 static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     for (;; m->radius = larger_radius(m->radius)) {
         sp_lp_status solved = solve_table(m);
@@ -577,8 +578,8 @@ static bool end_candidate(sp_master *m, candidate *ended) {
     return judge(m, ended);
 }
 
-/* Return whether the next candidate may be made now: this needs an incumbent, a free slot, and the arrival of
- * most of this candidate's cuts. */
+/* Return whether the master may make the next candidate now. The master needs an incumbent, a free slot, and
+ * the fraction AHEAD of this candidate's cuts. */
 static bool may_go_ahead(const sp_master *m, const candidate *c) {
     return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
 }

@@ -23,7 +23,8 @@ typedef struct sp_master_options {
     const double *start; /* the first candidate, start[columns of stage 1]; it is copied */
 } sp_master_options;
 
-/* Make a master with the first candidate in slot 0. The master keeps a pointer to `problem`. */
+/* Make a master with the first candidate in slot 0. A slot is a place for a candidate that is being
+ * evaluated. The master keeps a pointer to `problem`. */
 kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *options, sp_master **master,
                             kilter_error *error);
 void sp_master_free(sp_master *master); /* free a master; NULL is allowed */
@@ -45,8 +46,8 @@ typedef enum sp_step {
 
 /* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge the
  * candidate and make the next one. If the basket has a free slot, make the next candidate as soon as most
- * cuts have arrived. SP_EVALUATE: the new candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers
- * are unsuitable for the master's solver; KILTER_ERR_MEMORY. */
+ * cuts have arrived. If *step is SP_EVALUATE, the new candidate is in slot *next. KILTER_ERR_TASK: the
+ * master's solver cannot handle the problem's numbers. KILTER_ERR_MEMORY: memory ran out. */
 kilter_status sp_master_next(sp_master *master, int slot, sp_step *step, int *next, kilter_error *error);
 
 typedef struct sp_progress {

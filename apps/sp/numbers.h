@@ -8,7 +8,8 @@
 #include "smps.h"
 
 /* Return false if the problem's numbers are neither too far apart nor too large. Otherwise write one sentence
- * to text[0 … size). It names the row, the column, and the file, as `core` or `stoch` gives its name. */
+ * to text[0 … size). The sentence names the row, the column and the file; `core` and `stoch` are the names of
+ * the files. */
 bool sp_numbers_stand_out(const sp_problem *problem, const char *core, const char *stoch, char *text,
                           size_t size);
 

@@ -11,7 +11,7 @@
 
 static const char TIME[] = "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n";
 
-/* Change one number of a small problem in each row of the table, and compare the warning. */
+/* The numbers of a small problem, as texts. The tests change some of them, and check the warning. */
 typedef struct numbers {
     const char *cost, *a, *t, *w, *rhs, *random_t, *random_rhs;
 } numbers;

@@ -58,7 +58,7 @@ typedef struct sp_target {
     int column; /* column of stage 1 for SP_TECHNOLOGY, column of stage 2 for SP_RECOURSE and SP_COST */
     /* if the number is an entry of T or W: index of the entry in the matrix; −1: T has no entry there */
     int entry;
-    double core;   /* value of the number in CORE; the number has it in outcomes that do not set it */
+    double core;   /* value in CORE, which the number keeps in outcomes that do not set the number */
     int variable;  /* the variable whose outcomes set the number */
     uint64_t line; /* line of STOCH where the number first appears */
 } sp_target;
@@ -68,7 +68,7 @@ typedef struct sp_change {
     double value;
 } sp_change;
 
-/* An outcome has the values changes[first … end), including the values inherited from the block's first
+/* An outcome has the values change[first … end), including the values inherited from the block's first
  * outcome or from the parent scenario. */
 typedef struct sp_outcome {
     double below; /* cumulative probability including this outcome; exactly 1 for the last outcome */
@@ -76,7 +76,7 @@ typedef struct sp_outcome {
 } sp_outcome;
 
 /* An independent random variable: one number (INDEP), a block (BLOCKS), or the whole tree (SCENARIOS).
- * Its outcomes are outcomes[first … end). */
+ * The variable's outcomes are outcome[first … end). */
 typedef struct sp_variable {
     size_t first, end;
     uint64_t line; /* line of STOCH where the variable begins */

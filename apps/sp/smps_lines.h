@@ -26,7 +26,8 @@ typedef struct sp_lines {
     sp_token token[SP_LINE_TOKENS];
 } sp_lines;
 
-/* Read the next line that is neither empty nor a comment (`*` in column 1); *more is false at the end. */
+/* Read the next line that is neither empty nor a comment (`*` in column 1). Set *more to false at the end of
+ * the file. */
 kilter_status sp_lines_next(sp_lines *lines, bool *more);
 
 /* Fail with KILTER_ERR_INPUT and the text "NAME:LINE: …". sp_lines_fail() names the present line,

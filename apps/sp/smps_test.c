@@ -401,7 +401,7 @@ enum { IN_CORE, IN_TIME, IN_STOCH, IN_BLOCKS, IN_TREE };
 
 static const struct refusal {
     int file;
-    const char *from, *to; /* from, to: the replacement of text that makes a file wrong */
+    const char *from, *to; /* the test replaces the text `from` by `to`, which makes the file wrong */
     const char *where, *what;
 } REFUSAL[] = {
     /* CORE */

@@ -429,8 +429,8 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
 }
 
 /* Return the number of clusters. With more clusters, a solve needs fewer candidates, but the master needs
- * more time for each candidate. Example: ssn with 10 000 scenarios from a good start. 100, 200 and 400
- * clusters need 35, 22 and 16 candidates, and 45, 33 and 24 s of CPU time. */
+ * more time for each candidate. For example, ssn with 10 000 scenarios and a good start needs 35, 22 and 16
+ * candidates with 100, 200 and 400 clusters. These solves take 45, 33 and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };
     uint64_t clusters = scenarios / SCENARIOS_EACH;

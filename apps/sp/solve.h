@@ -44,15 +44,17 @@ typedef struct sp_solution {
     sp_progress progress; /* progress at the end of the solve */
 } sp_solution;
 
-/* Solve by cuts. Return KILTER_ERR_TASK if the problem is infeasible or unbounded; the error then names a
- * scenario that shows this. Return KILTER_ERR_TASK also if the limit of candidates was reached. */
+/* Solve the problem with cuts (the L-shaped method). Return KILTER_ERR_TASK if the problem is infeasible or
+ * unbounded, or if the limit of candidates was reached. If the problem is infeasible, the error's text may
+ * name an infeasible scenario. */
 kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *options, sp_solution *solution,
                        kilter_error *error);
 /* free the contents of a solution, which may also be all zero */
 void sp_solution_free(sp_solution *solution);
 
-/* Solve the deterministic equivalent, in this process. Return KILTER_ERR_TASK also if CLP's cost differs from
- * the bound that the duals prove by more than the relative gap. */
+/* Solve the deterministic equivalent in this process. Return KILTER_ERR_TASK if no optimum is found. Return
+ * KILTER_ERR_TASK also if the duals prove a bound that differs from CLP's cost by more than the relative gap,
+ * or if CLP's answer misses rows. */
 kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
                                  sp_solution *solution, kilter_error *error);
 

@@ -31,7 +31,7 @@ typedef struct orders {
 typedef struct failures {
     kilter_error task; /* error of the failed task with the lowest number */
     uint64_t number;   /* number of the failed task in `task` */
-    kilter_error next; /* error that ended the making of candidates */
+    kilter_error next; /* error that occurred while the solver made the next candidate */
 } failures;
 
 /* Candidates that are evaluated at the same time, in one growing run of the farm. */
@@ -175,7 +175,7 @@ static void write_culprit(solver *s) {
     sp_program_free(&program);
 }
 
-/* Run the farm with one task for each cluster, which carries out s->order. */
+/* Run the farm with one task for each cluster. Each task carries out s->orders.order. */
 static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilter_error *error) {
     kilter_status status = pack_order(s, error);
     if (status)
@@ -513,7 +513,8 @@ static kilter_status solve_stages(solver *s, kilter_error *error) {
 
 /* ---- the out-of-sample estimate ---- */
 
-/* Estimate the decision's cost with another seed, because its scenarios did not influence the decision. */
+/* Estimate the decision's cost over scenarios of another seed. These scenarios did not influence the
+ * decision. */
 static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_error *error) {
     uint64_t scenarios = s->options.check;
     s->costs = calloc(scenarios, sizeof *s->costs);

@@ -58,8 +58,8 @@ static void write_rows(FILE *core, chance *c, char kind, int rows) {
         fprintf(core, " %c %c%d\n", "LGE"[drawn_below(c, 3)], kind, i);
 }
 
-/* Write a column's entries −1, 0 and 1, which may cancel each other. Add the column's terms to `activity`,
- * for a random value of 0 to 2. */
+/* Write a column's entries −1, 0 and 1, which may cancel each other. Draw a value of the column from 0 to 2,
+ * and add each entry times this value to the row's `activity`. */
 static void write_entries(FILE *core, chance *c, char name, int column, char kind, int rows, int *activity) {
     int at = drawn_below(c, 3);
     for (int i = 0; i < rows; i++) {
@@ -70,8 +70,8 @@ static void write_entries(FILE *core, chance *c, char name, int column, char kin
     }
 }
 
-/* Write a random problem that has an optimum. Some decision satisfies the rows of stage 1, P and Q can
- * satisfy the rows of stage 2 after any decision, and no cost is negative. */
+/* Write a random problem that has an optimum. Some decision satisfies the rows of stage 1. After any
+ * decision, the columns P and Q can satisfy the rows of stage 2. No cost is negative. */
 static void write_core(FILE *core, chance *c, int *rows, int *rhs) {
     int columns[2] = {1 + drawn_below(c, MOST), 2 + drawn_below(c, MOST)};
     fprintf(core, "ROWS\n N COST\n");
@@ -162,9 +162,9 @@ static void whole_distributions_give_the_published_optimum(void **state) {
     }
 }
 
-/* The optimum was computed by hand. Half of the output of plant 1, and all of plant 2, must together meet a
- * demand of 11. A unit from plant 2 costs 5. Two units from plant 1 replace a unit from plant 2; they cost 6,
- * but each of them saves 3. */
+/* The condition on x was derived by hand. Half of the capacity of plant 1, and the whole capacity of plant 2,
+ * must together meet a demand of 11. A unit of capacity costs 3 in plant 1 and 5 in plant 2. A unit of output
+ * costs 3 less in plant 1 than in plant 2. */
 static void decisions_without_recourse_are_cut_off(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -392,8 +392,8 @@ static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     sp_problem_free(problem);
 }
 
-/* The problem LandS with an entry of 1e10. CLP leaves the entry's column 3e-10 below its bound; this changes
- * a row by some units. */
+/* Solve the problem LandS with an entry of 1e10 in its matrix. CLP leaves the entry's column 3e-10 below the
+ * column's bound, which changes a row by some units. */
 static void an_answer_beside_its_rows_is_none(void **state) {
     (void)state;
     sp_file core = load(SP_PROBLEMS, "lands/lands.cor"), time = load(SP_PROBLEMS, "lands/lands.tim"),

@@ -87,7 +87,7 @@ function firsts(c, ranks, skips) {
   let made = null;
   return i => made ? made[i] : (made = firstTasks(c, ranks, skips))[i];
 }
-// Find the first task of each chunk. A run has one place for each chunk, and the places are in the order of tasks. A chunk's rank in the data tells how many free places are before the chunk's own place, after all chunks that began earlier have taken their places.
+// Find the first task of each chunk. Put the chunks of each run into the order of their tasks, with one place for each chunk. The chunks take their places in the order in which they began. A chunk's rank in the data is the number of places before its own that are then still free.
 function firstTasks(c, ranks, skips) {
   const first = new Float64Array(c.count), left = new Map(), runs = new Map(), order = Array.from(first.keys());
   for (const i of order) { if (!runs.has(c.run[i])) runs.set(c.run[i], []); runs.get(c.run[i]).push(-1); }
@@ -119,7 +119,7 @@ function marksOf(d) {
 const GUTTER = 118, TOP = 44, canvas = $('timeline');
 let data = null, view = { from: 0, to: 1 }, chosen = -1, drawn = null;
 
-// For each pixel column p, add the part that the chunks of a lane (the row of a worker) cover with work: lost chunks to lost[p], other chunks to full[p]. A chunk's idle time is spread evenly over the chunk.
+// For each pixel column p, add up which part of the column the chunks of a lane (a worker's row) cover. Lost chunks count in lost[p]. The work of other chunks counts in full[p], and a chunk's idle time is spread evenly over the chunk.
 function cover(lane, width, full, lost, edge) {
   const c = data.chunks, k = width / (view.to - view.from);
   let low = lane.from, high = lane.to;

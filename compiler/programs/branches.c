@@ -1,4 +1,4 @@
-/* Marked loops are branches without braces. */
+/* Marked loops are branches of if statements, without braces around them. */
 #include "common.h"
 
 static int u[30];

@@ -8,8 +8,8 @@ enum { N = 150, BAND = 4, STEPS = 8 };
 static int start[N + 1], column[N * (2 * BAND + 1)];
 static double value[N * (2 * BAND + 1)], x[N], r[N], p[N], q[N];
 
-/* Write row i of the matrix. Its neighbours are at distances 1, 12, 23 and 34. An entry depends only on its
- * row and column, in either order, so the matrix is symmetric. */
+/* Write row i of the matrix: the diagonal, and entries at distances 1, 12, 23 and 34 from the diagonal. An
+ * entry stays the same if its row and column are exchanged, so the matrix is symmetric. */
 static int make_row(int i, int at) {
     start[i] = at;
     column[at] = i;

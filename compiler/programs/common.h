@@ -1,4 +1,4 @@
-/* Functions of all sequential test programs. */
+/* Functions that many of the sequential test programs use. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -16,7 +16,7 @@ static inline double chance(uint64_t x) {
     return (double)((x ^ (x >> 31)) >> 11) * 0x1p-53;
 }
 
-/* Return a number that tells whether any bit of the data differs. */
+/* Return a hash of the data. Data that differs in any bit almost surely has another hash. */
 static inline unsigned long long digest(const void *data, size_t bytes) {
     uint64_t hash = 0xcbf29ce484222325;
     for (size_t i = 0; i < bytes; i++)

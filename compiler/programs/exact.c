@@ -1,4 +1,4 @@
-/* Exact sums. A usual floating-point sum would lose the small addends. */
+/* Compute exact sums. An ordinary floating-point sum would lose the small addends. */
 #include "common.h"
 
 enum { N = 300 };

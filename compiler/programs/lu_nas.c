@@ -27,7 +27,7 @@ static const double EXACT[VALUES][13] = {{2, 0, 0, 4, 5, 3, 0.5, 0.02, 0.01, 0.0
 typedef struct lu {
     int n, steps;
     double dt, h, t1, t2;         /* h: distance between points; t1: 1 / h²; t2: 1 / 2h */
-    double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added */
+    double d[DIRECTIONS][VALUES]; /* coefficients of second differences, for each direction and value */
     double dissipation;           /* coefficient of the fourth differences */
     double diagonal[VALUES]; /* the part of a block's diagonal that does not depend on the point's values */
     double viscous[VALUES];  /* sums of the viscous coefficients over all directions */
@@ -140,8 +140,9 @@ static void rub(int d, const flow *a, const flow *b, double factor, double out[V
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* The neighbours of a point in each direction d. u[d] begins two points before the point, f[d] one point
- * before it. Near the boundary, where there are no two points, the point itself takes the outer place. */
+/* Values at a point and at its neighbours in each direction d. u[d] begins two points before the point, f[d]
+ * one point before the point. Where the boundary is too near, u[d] has the point's own values in place of the
+ * second neighbour's. */
 typedef struct stencil {
     double u[DIRECTIONS][5][VALUES];
     flow f[DIRECTIONS][3];
@@ -208,8 +209,8 @@ static void add_terms(const lu *s, int k, int j, int i, const stencil *p, double
     direction(s, 2, k, p, sum);
 }
 
-/* Compute the forcing term: with it, the exact solution has the residual 0. On the boundary the forcing stays
- * 0. */
+/* Compute the forcing term, with which the exact solution has the residual 0. On the boundary the forcing
+ * term stays 0. */
 static void force(const lu *s, double (*u)[s->n][s->n][VALUES], flow (*f)[s->n][s->n],
                   double (*forcing)[s->n][s->n][VALUES]) {
 #pragma kilter loop name("force")

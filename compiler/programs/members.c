@@ -20,7 +20,7 @@ static struct {
     double shift, x[MOST];
 } line;
 
-/* Each call can have another grid, with other values of the members. */
+/* Each call can pass another grid, whose members have other values. */
 static void sweep(const grid *g, double (*a)[g->m], double (*b)[g->m]) {
 #pragma kilter loop
     for (int i = 1; i < g->n - 1; i++)
@@ -28,7 +28,7 @@ static void sweep(const grid *g, double (*a)[g->m], double (*b)[g->m]) {
             b[i][j] = g->factor * (a[i - 1][j] + a[i + 1][j]) - a[i][j - 1];
 }
 
-/* Flat memory: the member m is the length of its rows. */
+/* x is flat memory, in which the member m is the length of a row. */
 static void relax(const grid *g, double *x) {
 #pragma kilter loop
     for (int i = g->part.first; i < g->part.end; i++)

@@ -1,6 +1,6 @@
 /* V-cycles of multigrid for Poisson's equation on a periodic cube, as in the benchmark MG. A grid of n³
- * points has a border of one point. Each function has one marked loop over the planes of a grid, on all
- * levels. */
+ * points has a border of one point. Each function has one marked loop over the planes of a grid. The program
+ * calls the functions for grids of all levels. */
 #include "common.h"
 
 enum { LEVELS = 3, TOP = 12 };

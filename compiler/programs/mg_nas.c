@@ -80,7 +80,7 @@ static void residual_again(const level *at, double (*u)[at->n + 2][at->n + 2],
     wrap(at->n, r);
 }
 
-/* Compute u += S·r. fresh: u was 0 before */
+/* Compute u += S·r, where S is the smoother. If `fresh` is set, compute u = S·r. */
 static void smooth(const level *at, double (*r)[at->n + 2][at->n + 2], double (*u)[at->n + 2][at->n + 2],
                    int fresh) {
 #pragma kilter loop name("smooth")
@@ -118,7 +118,8 @@ static void project(const level *at, double (*fine)[2 * at->n + 2][2 * at->n + 2
     wrap(at->n, coarse);
 }
 
-/* Add the interpolated coarse grid, which has half the planes, to u. fresh: u was 0 before */
+/* Interpolate the coarse grid, which has half as many planes as u, and add the result to u. If `fresh` is
+ * set, treat the old u as 0. */
 static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n / 2 + 2],
                         double (*u)[at->n + 2][at->n + 2], int fresh) {
 #pragma kilter loop name("interpolate")
@@ -153,7 +154,8 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
 /* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest ---
  */
 
-/* [0]: the smallest numbers, negated; [1]: the largest numbers; both in falling order */
+/* The ten smallest random numbers, negated, in row 0, and the ten largest in row 1. Each row is sorted from
+ * the largest value to the smallest. */
 typedef struct extremes {
     double value[2][EXTREMES];
     uint64_t at[2][EXTREMES]; /* number of the point, plane by plane and line by line */

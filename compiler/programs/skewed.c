@@ -1,5 +1,5 @@
-/* A nest whose blocks would need later blocks, skewed as kilter cc --explain advises: element j of row i is
- * stored in column j + i. */
+/* Without skewing, blocks of this loop nest would need later blocks. The nest is skewed as kilter cc
+ * --explain advises: element j of row i is stored in column j + i. */
 #include "common.h"
 
 enum { N = 41, M = 30 };

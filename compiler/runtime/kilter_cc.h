@@ -44,7 +44,8 @@ typedef struct kcc_slot {
     long long from, to; /* range of bytes of the whole that belongs to the slot */
     bool rows_valid, whole_valid, used;
     int ghost[KCC_SITES];
-    /* now: the marked loop used the slot when it last began; shared: the rows have this loop's halo */
+    /* for each marked loop of the group: did its latest run use the slot (now), and do the rows have the halo
+     * that this loop needs (shared)? */
     bool now[KCC_SITES], shared[KCC_SITES];
     void *rows; /* row 0 of the kilter_loop's array */
 } kcc_slot;
@@ -159,7 +160,8 @@ static inline void kcc_make_whole(kcc_group *g, kcc_slot *s) {
     s->whole_valid = true;
 }
 
-/* Bring all wholes up to date, before code outside of marked loops that may touch them. */
+/* Bring the program's own memory of all arrays up to date. Programs call this before code outside of marked
+ * loops that may touch the arrays. */
 static inline void kcc_all(bool writes) {
     int before = errno;
     for (kcc_group *g = kcc_alone ? NULL : kcc_groups; g; g = g->next)
@@ -257,8 +259,8 @@ static inline kcc_memory kcc_home(const kcc_site *s, const kcc_array *a) {
         return (kcc_memory){whole, a->size};
     if ((!begin && !first) || (begin && first && begin != first && a->lo > 0))
         kcc_stop(s->line,
-                 "cannot tell how much memory %s leads to; let it lead to a declared array, or to the "
-                 "begin of memory that this file allocates",
+                 "cannot tell how much memory %s points to; let it point to a declared array, or to the "
+                 "beginning of memory that this file allocates",
                  a->name);
     return begin ? *begin : *first;
 }
@@ -288,9 +290,9 @@ static inline void kcc_cut(const kcc_site *s, kcc_array *a, int count) {
     }
 }
 
-/* Bring memory from `from` to `to` up to date, of which a marked loop reads every rank's copy. Stop if the
- * loop also writes this memory. If `to` is NULL, the size is not known; then no other pointer points to the
- * memory. */
+/* Bring the memory from `from` to `to` up to date on all ranks, because a marked loop reads it on each rank.
+ * Stop if the loop also writes this memory. If `to` is NULL, the memory's size is not known, and no other
+ * pointer points to the memory. */
 static inline void kcc_copied(const kcc_site *site, const char *name, const void *from, const void *to,
                               const kcc_array *a, int count) {
     const kcc_memory *home = kcc_memory_of(from);
@@ -363,8 +365,8 @@ static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilt
     kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);
 }
 
-/* Can this marked loop have a halo of the slot's array? In a pipeline, the blocks must divide the array's
- * rows. An array that the loop used earlier may have rows of another length. */
+/* Can this marked loop have a halo of the slot's array? In a pipeline, the array's rows must consist of
+ * `inner` parts of equal size. A slot that the loop does not use now may have rows of another length. */
 static inline bool kcc_has_halo(const kcc_site *s, const kcc_slot *slot) {
     if (s->kind == KILTER_DOALL)
         return true;
@@ -401,7 +403,7 @@ static inline void kcc_open(kcc_group *g, long long rows) {
 
 /* --- slots --- */
 
-/* Remove this range of memory from all other slots, also from slots of other groups. */
+/* Free all other slots, in all groups, whose memory overlaps the range from `from` to `to`. */
 static inline void kcc_take_over(const kcc_slot *mine, const char *from, const char *to) {
     for (kcc_group *g = kcc_groups; g; g = g->next)
         for (int i = 0; i < g->slots; i++)
@@ -623,7 +625,7 @@ static inline long long kcc_floor(long long a, long long b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* --- combining what iterations give --- */
+/* --- combining the results of iterations --- */
 
 #define KCC_LOWEST(type)                                                                                     \
     ((type)-1 < (type)1 ? (type)((unsigned long long)1 << (8 * sizeof(type) - 1)) : (type)0)
@@ -669,7 +671,7 @@ static inline kcc_kept kcc_keep(const void *at, size_t bytes) {
 static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void *at) {
     const kcc_memory *home = at ? kcc_memory_of(at) : NULL;
     if (at && !home)
-        kcc_stop(line, "cannot tell how much memory %s leads to, which only rank 0 changes", name);
+        kcc_stop(line, "cannot tell how much memory %s points to, which only rank 0 changes", name);
     return home ? kcc_keep(home->at, home->bytes) : kcc_keep(NULL, 0);
 }
 
@@ -724,8 +726,8 @@ static inline void kcc_end_root(void) {
         kcc_value;                                                                                           \
     })
 
-/* Make the call on all ranks. Then copy rank 0's result, and rank 0's bytes of the memory that `to` points
- * to, to all ranks. */
+/* Make the call on all ranks. Then copy two values from rank 0 to all ranks: the result of the call, and the
+ * object to which the argument `to` points. */
 #define KCC_FILLED(call, to)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(call) kcc_value = call;                                                                   \

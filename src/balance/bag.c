@@ -156,9 +156,9 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Choose the source of the worker's next tasks, and return its first consecutive tasks. Take the first of
- * these sources that has tasks: tasks that the worker did in the last run; returned tasks; tasks that another
- * worker did; added tasks. */
+/* Return the first consecutive tasks of the first kind of which the bag has tasks. The order of kinds is:
+ * tasks that the worker did in the last run; returned tasks; tasks that another worker did in the last run;
+ * added tasks. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;

@@ -54,15 +54,15 @@ double kl_bag_units(const kl_bag *bag, kl_span span);
 /* Sort the bag's tasks by the worker that did them in the last run of this series. Call this before any task
  * is taken. series: number of the run's series; 0: the run is in no series. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snapshot);
-/* Offer `count` tasks to `worker`. If tasks have weights, offer tasks that together have the part count /
- * left of the remaining work. An offer has at least 1 task, and its tasks are consecutive. */
+/* Offer `count` tasks to `worker`. If tasks have weights, offer tasks with the part count/bag->left of the
+ * work in the bag. An offer has at least 1 task, and its tasks are consecutive. */
 kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
                       uint32_t worker, uint64_t count);
 /* Take the tasks of an offer out of the bag. The caller may have shortened the offer at its end. */
 void kl_bag_take(kl_bag *bag, const kl_offer *offer);
 kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
 
-/* How many times a rare event happened to each task of [lo, hi). */
+/* A rare event, such as the loss of a worker, happened `times` times to each of the tasks [lo, hi). */
 typedef struct kl_counted { /* tasks [lo, hi) */
     uint64_t lo, hi;
     uint32_t times;
@@ -148,13 +148,13 @@ typedef struct kl_traffic {
         near_large_s;
     uint32_t links_measured;
     double free_s; /* forecast time at which the link will have sent all chunks that were dealt so far */
-    /* CPU seconds that the master spends on a chunk: answer: since the farm was opened; answers: in the
-     * present window of time; answers_before: in the window before. Old windows are forgotten, because the
-     * first answers of a farm take longer: they touch new memory. */
+    /* CPU seconds that the master spends on a chunk; answer: since the farm was opened; answers: in the
+     * present window of time; answers_before: in the previous window. Older windows are forgotten. The first
+     * answers of a farm take longer, because they touch new memory. */
     kl_stat answer, answers, answers_before;
     kl_stat round_trip;
-    /* CPU seconds that the master spends on a chunk of one task: woken: if it slept before the request came;
-     * awake: if it did not sleep */
+    /* CPU seconds that the master spends on a chunk of one task; woken: if the master slept before the
+     * request came; awake: if the master did not sleep */
     kl_stat woken, awake;
 } kl_traffic;
 
@@ -202,8 +202,8 @@ typedef struct kl_balance {
     kl_stat run_unit_s; /* seconds per unit of work of this run's tasks */
     /* work of a task in the last run for which the program stated the work; 0: there was no such run */
     double task_work;
-    /* mean units of work per second of the workers that took part in the last run; the speeds in
-     * kl_iteration are multiples of it */
+    /* mean units of work per second of a worker that took part in the last run; the speeds in kl_iteration
+     * are divided by this mean */
     double mean_rate;
     kl_run_data data;
     /* next_chunk: number of the next chunk; chunks: number of chunks dealt in the run; smallest, largest:
@@ -295,9 +295,9 @@ void kl_balance_peer_report(kl_balance *balance, uint32_t worker, const kl_stat 
 /* Take over a run that the workers organised themselves until now: put its tasks that are not in `done` into
  * the bag. KILTER_ERR_MEMORY. */
 kilter_status kl_balance_take_over(kl_balance *balance, kl_spans done, kilter_error *error);
-/* Give up the unreported tasks of a chunk whose run has ended, and write the chunk's row. The worker may
- * still be doing the first of these tasks. This task counts as queued at the worker until kl_balance_forget()
- * is called. */
+/* Give up the unreported tasks of a chunk whose run has ended, and write the chunk's row of the record. The
+ * worker may still be doing the first of these tasks. This task counts as queued at the worker until
+ * kl_balance_forget() is called. */
 void kl_balance_abandon(kl_balance *balance, kl_chunk *chunk);
 void kl_balance_forget(kl_balance *balance, const kl_chunk *chunk);
 /* End the chunk at `from`: the worker will not do its tasks [from, hi). The caller decides what happens to
@@ -307,7 +307,7 @@ void kl_balance_cut(kl_balance *balance, kl_chunk *chunk, uint64_t from);
  * not dealt. */
 kilter_status kl_balance_deal_span(kl_balance *balance, const kl_request *request, kl_span span,
                                    double finish_s, kl_chunk *chunk, kilter_error *error);
-/* End the chunk and write its row. lost: its worker is lost, or its run has ended. */
+/* End the chunk and write its row of the record. lost: the chunk's worker is lost, or its run has ended. */
 void kl_balance_end_chunk(kl_balance *balance, const kl_chunk *chunk, bool lost);
 /* Decide what to do about late workers when no task is left to deal. */
 void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);

@@ -31,8 +31,7 @@ typedef struct effort {
     uint32_t workers, active, there;
     /* sums over the workers that took part; most_busy_s: greatest number of busy seconds of any worker */
     double rate, units, busy_s, most_busy_s;
-    /* sum over the tasks of (task time − mean task time of its worker)², divided by the square of this
-     * mean */
+    /* sum over all tasks of (t − m)²/m², with t: time of the task, m: mean time of its worker's tasks */
     double variance;
     double tasks;
 } effort;
@@ -57,8 +56,8 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-/* Set how much the run loads the resources that workers share. Convert the times of tasks to the times on a
- * worker that shares nothing. */
+/* Set it->load, which says how much the run used the resources that workers share. Reduce the times of tasks
+ * to the times that the tasks would take on a worker that shares nothing. */
 static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,

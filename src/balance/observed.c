@@ -4,7 +4,8 @@
 
 #include "balance/balance.h"
 
-/* if a worker reported more tasks than this together, only their mean and standard deviation are used */
+/* If a worker reports more tasks than this together, this number of tasks is stored instead. The stored tasks
+ * have about the same mean time and standard deviation. */
 enum { APART_MOST = 8 };
 static const double PART = 0.9;
 

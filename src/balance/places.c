@@ -7,9 +7,9 @@
 /* Greatest number of workers that keep their places after they took part in the run and left. */
 enum { GONE_KEPT = 1024 };
 
-/* Get a place of a worker that has left. Return false if there is none. Workers that took part in the run
- * keep their places after they have left. If there are too many of these, combine the two that left first,
- * which frees a place. */
+/* Get the place of a worker that has left. Return false if no such place is free. Workers that took part in
+ * the run keep their places after they have left. If too many of these places are kept, combine the two
+ * workers that left first, which frees one place. */
 static bool take_place(kl_balance *b, uint32_t *place) {
     kl_places *p = &b->places;
     uint32_t i = 0;

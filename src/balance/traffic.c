@@ -62,9 +62,9 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-/* Keep the fastest round trip of all workers, once for small and once for large probes. The two kinds take
- * nearly the same time, so a single delayed probe would falsify their difference, which gives the cost of a
- * byte. */
+/* Keep the fastest round trip of all workers, one for small probes and one for large probes. The cost of a
+ * byte is computed from the difference of these two times. The difference is small, so a single delayed probe
+ * would falsify it. */
 void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     kl_traffic *t = &b->traffic;
     if (t->near_s == 0 || small_s / 2 < t->near_s)

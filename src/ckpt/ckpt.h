@@ -151,8 +151,8 @@ void kl_ckpt_remove_old(const kl_ckpt_folder *folder, unsigned keep);
 /* Record that a program starts from this generation, and return how many programs have started from it
  * before. A record that cannot be written is no error. */
 uint64_t kl_ckpt_note_start(const kl_ckpt_folder *folder, uint64_t generation);
-/* Return the length of the final path, with which the path of an unfinished file begins. Messages show only
- * this beginning. */
+/* Return the length of a checkpoint's final path. The path of the unfinished file begins with the final path,
+ * and messages show only this beginning. */
 int kl_ckpt_shown(const char *unfinished_path);
 void kl_ckpt_clean(const kl_ckpt_folder *folder); /* remove the unfinished files of programs that have died */
 /* Read the number of the generation from a file's name. false: the name does not begin with `stem`, or is not

@@ -15,7 +15,7 @@
 static const char PROGRESS[] = "progress", REQUEST[] = "request";
 static const double NANOSECONDS = 1e9;
 
-/* Members of the file `progress` that have a single value, sorted by type. Both the writer and the reader of
+/* Members of the file `progress` that have a single value, grouped by type. Both the writer and the reader of
  * the file use these lists. */
 #define COUNTS(X) X(attempt) X(sweeps) X(expected) X(saved_sweeps) X(saves) X(answered)
 #define TIMES(X)  X(elapsed_s) X(sweep_s) X(longest_s) X(save_s) X(write_s) X(load_s)

@@ -11,7 +11,7 @@
 #include "kilter/version.h"
 
 enum {
-    ALIGNED_BYTES = 4096, /* parts of more bytes begin at a multiple of this */
+    ALIGNED_BYTES = 4096, /* parts of at least this many bytes begin at a multiple of this number */
     DIMENSIONS = 2,
 };
 

@@ -14,8 +14,7 @@ static const double CAP_PART = 0.25;
 static const double LEAST_OVERHEADS = 4;
 /* a chunk takes at least this multiple of the time in which the master serves all workers once */
 static const double FLOOR_SAFETY = 2;
-/* if fewer tasks than this part of the shortest chunk would remain after a chunk, they are added to the
- * chunk */
+/* a chunk is the worker's whole share if less than this part of the shortest chunk would otherwise remain */
 static const double LEFT_OVER = 0.5;
 /* A chunk has at most this multiple of the number of measured tasks. A speed that was measured with few tasks
  * may be wrong. */
@@ -23,9 +22,9 @@ static const double TRUST = 4;
 /* a probe is at most the part 1/(4P) of the remaining tasks; P: number of workers */
 enum { PROBE_PARTS = 4 };
 
-/* Return the seconds that dealing one chunk costs. They are the master's time, about the same time at the
- * worker, and the worker's wait. The worker asks for a chunk during its last task. It waits only if the
- * answer takes longer than this task. */
+/* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker, and
+ * the worker's wait. The worker asks for a chunk during its last task. It waits only if the answer takes
+ * longer than this task. */
 static double overhead_s(const kl_snapshot *s, double task_s) {
     double cost_s = 2 * s->answer_s;
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);

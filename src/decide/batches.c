@@ -128,7 +128,7 @@ static double mean_speed(const kl_look *look, speed speed) {
     return sums->with_wap ? sums->waps / sums->with_wap : 0;
 }
 
-/* Return a worker's weight: its speed divided by the mean. If its speed is not known, return 1. */
+/* Return a worker's weight: its speed divided by the mean speed. If one of them is not known, return 1. */
 static double relative(const kl_worker_view *worker, speed speed, double mean) {
     double own = speed_of(worker, speed);
     return own > 0 && mean > 0 ? own / mean : 1;

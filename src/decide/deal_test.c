@@ -244,8 +244,8 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
         if (habit.late || habit.vanishing)
             come_and_go(&f);
         uint32_t i = next_asking(&f, turn);
-        /* A worker has at most two chunks when it asks; with `lagging`, it has at most MOST_CHUNKS − 1.
-         * Older chunks are reported before the request. */
+        /* A worker may hold at most two chunks, or MOST_CHUNKS − 1 with `lagging`. To make room for one more
+         * chunk, its oldest chunks are reported before the request. */
         while (f.chunks[i] >= (habit.lagging ? MOST_CHUNKS - 1 : 2))
             end_chunk(&f, i, false);
         bool served = ask(&f, i);

@@ -54,8 +54,8 @@ enum { KL_SUBJECT_ALL = -1 };
 /* A decision of any kind, as the record stores it. Its times are forecasts in seconds. */
 typedef struct kl_decision {
     kl_decision_kind kind;
-    /* in the record: number of the worker; in memory: place of the worker in the snapshot. KL_SUBJECT_ALL:
-     * the whole farm or loop */
+    /* in the record: number of the worker; in memory: index of the worker in snapshot.workers.
+     * KL_SUBJECT_ALL: the whole farm or loop */
     int64_t subject;
     /* number of tasks, workers, or other things, as kl_decision_kind says in square brackets */
     uint64_t count;
@@ -128,8 +128,8 @@ double kl_dealer_factor(const kl_dealer *dealer);
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
 /* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. snapshot.crew keeps sums over all
- * workers. Before each call of a dealer's function, update it with the views of all changed workers, and
- * advance it to snapshot.now_s. */
+ * workers. Before each call of a dealer's function, update these sums with the views of all changed workers,
+ * and advance them to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* Handle that `tasks` tasks were added to the run. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
@@ -138,7 +138,7 @@ void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* Handle that workers have joined or left. */
 void kl_dealer_changed(kl_dealer *dealer);
 /* Plan how many tasks to deal to `worker`, which asks for work. While no worker holds tasks, at least one
- * present worker gets some if it asks. All tasks are thus dealt in the end, in whatever order workers ask. */
+ * present worker gets some if it asks. All tasks are thus dealt in the end, for any order of requests. */
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* Handle that the plan was carried out. `snapshot` is the one for which kl_dealer_plan() made the plan. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
@@ -319,7 +319,8 @@ typedef struct kl_iteration {
     double task_mean_s, task_sd_s;
     /* seconds that the master works for one chunk; 0: not known, so the model's m_o is used */
     double answer_s;
-    double way_s;     /* seconds of a message's round trip in which neither side works, in addition to m_o */
+    /* seconds of a round trip in addition to the message cost m_o; neither side works in this time */
+    double way_s;
     uint32_t workers; /* workers that took part [n] */
     double elapsed_s; /* measured seconds of the iteration, without the time that the master works alone */
     double uneven_s;  /* busy seconds of the busiest worker minus the mean busy seconds */

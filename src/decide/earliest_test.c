@@ -1,4 +1,5 @@
-/* Compare earliest completion with dealing one task at a time, and with every other assignment. */
+/* Compare the assignment by earliest completion with assigning one task at a time, and with the best of all
+ * possible assignments. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

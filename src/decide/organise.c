@@ -13,12 +13,12 @@ static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
 static const double USE_LEAST = 0.2;
 /* A run by peers is tried when the time that runs with a master have lost adds up to TRIAL_PART of a run's
  * time. The last of these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs
- * with a master have lost AGAIN_TIMES the time that the trial cost. A run shorter than TRIAL_LEAST_S is not
+ * with a master have lost AGAIN_TIMES times what the trial cost. A run shorter than TRIAL_LEAST_S is not
  * used for a trial, because peers would spend much of it on connecting to each other. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
-/* As long as a master has organised only the farm's first run, peers must be faster to be chosen. A run by
- * peers must take less than this part of the first run's time. A farm's first run is slower than its later
- * runs, because nothing is measured before it. */
+/* As long as a master has organised only the farm's first run, peers must be clearly faster to be chosen. A
+ * run by peers must take less than this part of the first run's time. A farm's first run is slower than its
+ * later runs, because nothing is measured before the first run. */
 static const double FIRST_PART = 0.8;
 /* seconds that a peer needs for organising one task, in addition to the time of the task itself */
 static const double PEER_TASK_S = 2e-6;
@@ -90,8 +90,8 @@ static bool may_try(const kl_organise_look *k, const choice *c) {
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
-/* Choose by the measured times of runs with a master and with peers. Compare mean times, because a single
- * time may be wrong by some per cent or more when hosts slow down at times. */
+/* Choose by the measured times of runs with a master and with peers. Compare mean times, because hosts slow
+ * down at times, and a single time may then be wrong by some per cent or more. */
 static void by_measurement(const kl_organise_look *k, choice *c) {
     c->master_s = k->by_master_s;
     c->peers_s = k->by_peers_s;

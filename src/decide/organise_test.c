@@ -61,8 +61,8 @@ static void the_faster_way_is_chosen(void **state) {
     }
 }
 
-/* The last run lost a third of its time. If the master was busy for a third of the run, it is the cause. If
- * it was nearly idle, it is not. */
+/* The last run lost a third of its time. If the master was busy for a third of the run, the master is the
+ * cause. If the master was nearly idle, it is not the cause. */
 static void only_a_busy_master_is_blamed(void **state) {
     (void)state;
     const double answers_s[] = {100e-6, 5e-6};
@@ -92,7 +92,8 @@ static void peers_do_not_carry_the_bytes(void **state) {
 }
 
 /* The last run took 748 ms, because the program used new memory. Its master was busy for a fifth of this
- * time. If inputs have 1 MB, peers would save nothing. If inputs are small, a trial of peers pays. */
+ * time. If an input has 100 kB or 1 MB, the master must be chosen. If it has 8 bytes, peers must be
+ * chosen. */
 static void a_master_busy_with_bytes_is_not_blamed(void **state) {
     (void)state;
     const double inputs_bytes[] = {8, 100e3, 1e6};
@@ -106,8 +107,8 @@ static void a_master_busy_with_bytes_is_not_blamed(void **state) {
     }
 }
 
-/* A trial of peers pays if runs lose a tenth of their time to no known cause. If peers were slower, they
- * are tried again only after many more runs. */
+/* Peers must be tried if runs with a master lose a tenth of their time for an unknown reason. If peers were
+ * slower, they must be tried again only after many more runs. */
 static void peers_are_tried_when_a_master_loses_time(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);

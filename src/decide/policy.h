@@ -19,7 +19,7 @@ enum { KL_BATCHES = 4 };
 typedef struct kl_course {
     kl_batch batch[KL_BATCHES];
     uint32_t batches; /* batch[0 … batches−1] are in use; they are dealt in this order */
-    uint64_t opened;  /* number of batches cut so far */
+    uint64_t opened;  /* number of batches planned so far */
     uint64_t chunks;  /* number of chunks dealt so far */
     /* value of `opened` (number of batches) when the weights were last computed; 0: no weights were
      * computed in this run */

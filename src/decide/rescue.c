@@ -18,8 +18,8 @@ static const double UNANSWERED_S = 20e-3;
 static const double UNATTENDED_S = 5e-3;
 /* a copy must save more than this part of the task's remaining time */
 static const double COPY_PART = 0.1;
-static const double SOON_PART = 0.1; /* a task should end soon if its usual remaining time is below this part
-                                        of the time that a copy takes */
+static const double SOON_PART = 0.1; /* a task of usual size should end soon if its remaining time is below
+                                        this part of the time that a copy takes */
 static const double STOPPED = 0.01;  /* probability that a worker whose heartbeats are missing has stopped */
 static const double MISJUDGED = 0.2; /* probability that a worker whose speed is not measured is slow */
 /* speed of a slow worker whose speed is not measured, as a part of its expected speed */
@@ -28,8 +28,8 @@ static const double MISJUDGED_RATE = 1.0 / 3;
 static const double SLOW_SHARE = 0.5;
 static const double SLOW_FOR_S = 0.75; /* seconds that a task must have run before it counts as slowed,
                                           because short bursts of other load do not matter */
-/* A worker reports its task's age (seconds since the task began). This is not believed if it exceeds the age
- * that the master measures by more than AGREE_S. */
+/* A worker reports its task's age (seconds since the task began). The master also measures the greatest
+ * possible age. A reported age that is more than AGREE_S greater is ignored. */
 static const double AGREE_S = 1;
 /* a worker counts as stopped or cut off after this number of seconds without a heartbeat */
 static const double GONE_S = 1;
@@ -64,8 +64,9 @@ static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is still normal. The worker should have finished its tasks, and has not
- * reported for how long its present task has run. But the times of tasks vary enough to explain the delay. */
+/* Return whether the worker's silence is still normal, although the worker should have finished its tasks. It
+ * is normal if the times of tasks vary enough to explain the delay. Return false if the worker has reported a
+ * credible age of its present task. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
@@ -203,8 +204,8 @@ static double done_of(const trial *t) {
     return fmax(t->rate * t->elapsed_s / t->units, 0);
 }
 
-/* A measured task may be larger than the done part of the late task. For each such task, add a case in which
- * the late task has the measured size. Return the largest measured size. */
+/* Go through the sizes of measured tasks. For each size above the done part of the late task, add the case
+ * that the late task has this size. Return the largest measured size. */
 static double weigh_usual(outlook *o, const trial *t, double chance) {
     double done = done_of(t), largest = 1;
     double each = chance / (t->sizes->count + 1);
@@ -305,7 +306,7 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
 }
 
 /* Return whether a worker holds a task that no other worker has. A stopped worker whose tasks are all copied
- * must not hide other late workers. */
+ * must not take the place of another late worker in the list of late workers. */
 static bool holds_some(const void *board, uint32_t worker) {
     const kl_board *b = board;
     kl_held held = {0};

@@ -109,7 +109,7 @@ static double from_here_s(const kl_iteration *it, uint32_t n) {
 
 /* A measured number of workers, as a basis for corrections. */
 typedef struct anchor {
-    double away;  /* distance from the present number: logarithm of the quotient of the two numbers */
+    double away;  /* distance from the present number: |log(this number / present number)| */
     double ratio; /* measured time divided by the time that this iteration's model forecasts; 0: no such
                      number was measured */
 } anchor;
@@ -144,9 +144,9 @@ static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, ancho
     }
 }
 
-/* Return the factor by which measured times exceed the model's forecasts, estimated for n workers. The factor
- * is known for the numbers that find_anchors() found. Between the two, its logarithm changes with the square
- * of the distance from `near`: models err more at greater distances. */
+/* Estimate by which factor a time measured with n workers would exceed the model's forecast. This factor is
+ * known for the two numbers of workers that find_anchors() finds, `near` and `far`. From `near` to `far`, its
+ * logarithm changes with the square of the distance, because models err more at greater distances. */
 static double correction(const kl_iteration *it, uint32_t n) {
     anchor near = {0, 1}, far = {0, 0};
     if (!it->team || n == it->workers)
@@ -252,8 +252,8 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 
 /* --- a finding --- */
 
-/* Return whether iterations are still becoming faster, as the first iterations of a farm do. They are slower
- * than later ones, for example because they touch new memory. */
+/* Return whether iterations are still becoming faster. The first iterations of a farm are slower than later
+ * ones, for example because the first ones touch new memory. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
         return false;
@@ -261,8 +261,8 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers that is closer to the present one: either n, or the number that earlier
- * iterations found. */
+/* Return either n or the number of workers that earlier iterations found, whichever is closer to the present
+ * number. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
@@ -339,8 +339,8 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* This iteration found no better number of workers. In plan->seen, which counts iterations that found a
- * better number, count one less than before. */
+/* This iteration found no better number of workers. plan->seen counts the iterations that found a better
+ * number. Lower this count by 1. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))

@@ -300,7 +300,8 @@ static double true_s(const truth *t, uint32_t n) {
     return (double)t->tasks / kl_station_rate(&station, fmax(0, t->task_s - station.task_s), n);
 }
 
-/* Return the master's measurements of a run with n workers: the CPU time of its messages, on one core. */
+/* Return the master's measurements of a run with n workers. The time for which tasks hold the resource counts
+ * as CPU time of the program's callbacks. */
 static kl_iteration measured(const truth *t, uint32_t n, uint32_t most, uint64_t run, const double *speeds) {
     double tasks = (double)t->tasks, shared_s = t->shared_s * pow(t->growth, log2(n));
     kl_iteration it = {.run = run, .tasks = t->tasks, .chunks = t->tasks, .workers = n, .most = most};

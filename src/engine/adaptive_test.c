@@ -37,7 +37,7 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
     return plan.decision.count;
 }
 
-/* Return the seconds of all runs of the program together. tasks: number of tasks of each run; 0: the farm
+/* Return how many seconds the program takes for all its runs. tasks: number of tasks of each run; 0: the farm
  * chooses the number. */
 static double program_s(const char *policy, uint64_t tasks) {
     stepped_farm f = {.room = MOST - FIRST, .whole_team = true};

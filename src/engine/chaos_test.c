@@ -29,7 +29,7 @@ typedef struct chaos {
     bool fails;                 /* true: a task fails up to two times, and is then tried again */
     uint8_t failed[MOST_TASKS]; /* for each task: how many times it failed in this run */
     /* failures: number of failed attempts in all runs; ended: number of workers that were ended because a
-     * task took too much */
+     * task took too long */
     uint64_t failures, ended;
     char why[FATAL][400]; /* for each task that kills its workers: the error of its outcome */
     /* numbers over all runs: recalls of tasks, copies of tasks, and tasks that were begun again */
@@ -109,7 +109,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Let another worker do copies of the last tasks of a chunk, of which no copies exist yet. */
+/* Copy the last tasks of a chunk to another worker. These tasks have no copies yet. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -164,8 +164,8 @@ static void count_span(uint8_t *places, kl_span span) {
         places[i]++;
 }
 
-/* Check that each unfinished task either waits in one place, or is at workers. The number of its copies at
- * workers must not exceed the limit. */
+/* Check that each unfinished task either waits to be dealt, in exactly one list, or is at workers. A task
+ * must not have more copies at workers than the limit allows. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};

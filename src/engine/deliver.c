@@ -90,7 +90,7 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
     return why;
 }
 
-/* Combine a result with the results that were combined before it, in the program's memory. */
+/* Combine a result with the combination of all earlier results, which is in the program's memory. */
 static void combine(kl_deliverer *d, kilter_bytes bytes) {
     const void *aligned = kl_aligned(&d->scratch, bytes.data, bytes.size);
     if (aligned)
@@ -101,7 +101,7 @@ static void combine(kl_deliverer *d, kilter_bytes bytes) {
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     kilter_outcome *outcome = &d->outcome.it;
     *outcome = (kilter_outcome){.index = index, .worker = worker, .result = bytes};
-    /* a result of a worker or of a record may have another size than the run's results must have */
+    /* a result that comes from a worker or a record may have a wrong size */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
         outcome->status = KILTER_ERR_TASK;
         outcome->result = (kilter_bytes){0};

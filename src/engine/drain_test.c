@@ -124,8 +124,8 @@ static void between_runs_they_go_as_well(void **state) {
     stepped_close(&s.farm);
 }
 
-/* Release a worker at any moment while it joins. A READY or ECHO that it still sends does not violate the
- * protocol. */
+/* Release a worker at any moment while it joins. The worker may still send READY or ECHO, which does not
+ * violate the protocol. */
 static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
     (void)state;
     uint32_t sent = 0;

@@ -17,8 +17,8 @@ typedef struct kl_reducer {
 
 /* --- worker --- */
 
-/* A worker sends its results when the oldest has waited for KL_FLUSH_S seconds, or when they have
- * KL_FLUSH_BYTES bytes. */
+/* A worker sends its results when the oldest result has waited for KL_FLUSH_S seconds, or when all results
+ * together have KL_FLUSH_BYTES bytes. */
 static const double KL_FLUSH_S = 0.1;
 static const size_t KL_FLUSH_BYTES = (size_t)1 << 19;
 /* seconds between two heartbeats that a worker sends during a long task */
@@ -169,10 +169,11 @@ typedef struct kl_delivery {
 } kl_delivery;
 
 typedef struct kl_delivery_list {
-    kl_delivery *first, **end; /* zeroed: empty */
+    kl_delivery *first, **end; /* all zero: the list is empty */
 } kl_delivery_list;
 
-void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken); /* leaves `taken` empty */
+/* Move all deliveries of `taken` to the end of `list`. */
+void kl_delivery_append(kl_delivery_list *list, kl_delivery_list *taken);
 void kl_delivery_free(kl_delivery *delivery);
 
 typedef struct kl_master kl_master;
@@ -424,7 +425,7 @@ typedef struct kl_farm_state {
      * performance index P_i */
     double time_s, index;
     double efficiency;     /* the model's efficiency E for the last run's number of workers */
-    double quality_bound;  /* a run with a value of `last.quality` above this counts as not balanced */
+    double quality_bound;  /* a run whose `quality` is above this bound counts as not balanced */
     uint32_t capability;   /* greatest number of workers that the master can feed; UINT32_MAX: no limit */
     uint32_t best_workers; /* number of workers with the smallest performance index P_i; 0: unknown */
     double best_time_s, best_index;
@@ -448,8 +449,8 @@ typedef struct kl_farm_state {
     kl_growing_state growing;
 } kl_farm_state;
 
-/* Get the farm's state. The cost grows with the number of workers, and includes one evaluation of the
- * model. */
+/* Get the farm's state. The time that this takes grows with the number of workers, and includes one
+ * evaluation of the model. */
 void kl_master_state(kl_master *master, kl_farm_state *state);
 /* Record a decision about the farm that was made outside the farm. */
 void kl_master_note(kl_master *master, const kl_decision *decision);

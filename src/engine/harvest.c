@@ -191,9 +191,9 @@ static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     return false;
 }
 
-/* Add the value `more` to `into` without moving memory. This is possible if `into` already has measurements
- * of the only worker in `more`, and a sum if `more` has one. Return whether it was possible. *ok: false if
- * memory ran out. */
+/* Add the value `more` to `into` without moving memory. This is possible if `more` has measurements of only
+ * one worker, and `into` has measurements of this worker, too. If `more` has a sum, `into` must also have a
+ * sum. Return whether the addition was possible. *ok: false if memory ran out. */
 static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, bool *ok) {
     kl_harvest h, m = *more;
     kl_harvest_stat stat;
@@ -208,8 +208,8 @@ static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, b
     return true;
 }
 
-/* Merge the measurements in both values, which are in order of workers. Return the number of workers in the
- * result. */
+/* Merge the measurements of two values. Each value has its measurements sorted by worker. Return the number
+ * of workers in the result. */
 static uint32_t merge_stats(kl_buffer *out, kl_harvest *a, kl_harvest *b) {
     kl_harvest_stat x, y;
     bool has_x = kl_harvest_next_stat(a, &x), has_y = kl_harvest_next_stat(b, &y);

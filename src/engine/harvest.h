@@ -1,6 +1,6 @@
-/* In a run that workers organise as peers, a peer sends a value to report. A value has results of tasks and
- * measurements of these tasks. Other peers combine values on the way to the master (kl_combine). Any bytes
- * may be read as a value: malformed ones are refused. Private to the folder engine. */
+/* Values with which peers report their work, in a run that workers organise as peers. A value has results of
+ * tasks and measurements of these tasks. Other peers combine values on the way to the master (kl_combine).
+ * The functions may be given any bytes, and refuse malformed values. Private to the folder engine. */
 #ifndef KL_HARVEST_H
 #define KL_HARVEST_H
 
@@ -29,7 +29,7 @@ typedef struct kl_harvest { /* A value while it is being read. */
     kl_reader reader;
 } kl_harvest;
 
-/* Memory and functions for combining values. It is the `self` of kl_combine. */
+/* Memory and functions for combining values. The functions of a kl_combine get this struct as `self`. */
 typedef struct kl_reaper {
     kl_reducer reducer; /* function of the program that combines sums of results */
     size_t sum_bytes;   /* bytes of a sum of results; 0: the run does not combine its results */

@@ -371,8 +371,8 @@ static void heartbeats_that_cannot_be(void **state) {
         misbehave((step)at, heartbeat_too_early, 0);
 }
 
-/* Send messages that come too late, as they may from a correct worker, too. Then leave. Check that the master
- * ignores these messages. */
+/* Send messages that come too late, and then leave. A correct worker may send such messages, too. Check that
+ * the master ignores them. */
 static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {
@@ -440,7 +440,7 @@ static void workers_of_another_version_are_refused_by_name(void **state) {
 /* the kinds of notes between peers, with the same numbers as in the folder peer */
 enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 };
 
-typedef struct rough_note { /* a note, which is a message between peers; the test chooses these parts of it */
+typedef struct rough_note { /* the parts of a note (message between peers) that the test chooses */
     uint8_t kind;
     uint32_t round, peers, gone, standing;
     uint64_t tasks;         /* number of tasks in the note's list of tasks */

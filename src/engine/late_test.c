@@ -15,10 +15,11 @@ enum { TASKS_MOST = 2000 };
 /* How the workers of a test behave. There is one global instance, because the farm runs in one thread. */
 typedef struct scenario {
     double task_s;
-    /* index of the task that takes long_times as long as each other task; UINT64_MAX: there is none */
+    /* index of the long task, which takes long_times times as long as any other; UINT64_MAX: there is none */
     uint64_t long_task;
     double long_times;
-    /* seed of random speeds; 0: at the time drop_s, the first `slow` workers slow down to `factor` */
+    /* seed of random speeds; 0: all workers have the speed 1, but from the time drop_s on, the first `slow`
+     * workers have the speed `factor` */
     uint64_t seed;
     uint32_t slow;
     double drop_s, factor;
@@ -137,8 +138,8 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     stepped_close(&f);
 }
 
-/* One task takes 10 to 300 times as long as each other task, on workers of equal speed. Idle workers may
- * copy the task, but the run must not take longer than this task needs. */
+/* One task takes 10 to 300 times as long as any other task, on workers of equal speed. Idle workers may copy
+ * the task. The run must take little longer than an equal share of all tasks plus this task. */
 static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)

@@ -222,7 +222,7 @@ typedef struct kl_run_peers {
     kl_reaper reaper;
     kl_node_actions actions;
     double wake_s;
-    /* self: messages that the root sends to itself, with its length before each one; message: memory for one
+    /* self: messages that the root sends to itself, each preceded by its length; message: memory for one
      * message */
     kl_buffer self, message;
     uint32_t deaths, seen_deaths;

@@ -5,8 +5,8 @@
 #include "engine/master_private.h"
 
 /* In one message, a peer sends its own results and those of the peers below it in the tree. These are the
- * results of at most PEERS_IN_REPORT peers. A message has at most 1 GiB. PEER_BYTES is a quarter of this,
- * because a message may have four times the mean size. */
+ * results of at most PEERS_IN_REPORT peers. A message has at most 1 GiB. PEER_BYTES is a quarter of this
+ * limit, because one message may be four times as large as the mean message. */
 static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
 /* Assume that each worker does an equal part of the run. Return whether the results of PEERS_IN_REPORT parts

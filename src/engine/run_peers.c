@@ -60,8 +60,8 @@ static uint64_t read_failures(const member *as, kl_master *m, uint64_t task, kl_
     return 1;
 }
 
-/* Store the error that the run's results would be wrong. The master's turn then ends the run with this
- * error. */
+/* Store the error that results of peers do not fit their tasks. At the end of its turn, the master ends the
+ * run with this error. */
 static kilter_status misfit(kl_master *m) {
     if (m->peers.failure.status == KILTER_OK)
         kl_fail(&m->peers.failure, KILTER_ERR_PEER, "the results of peers do not fit their tasks");
@@ -557,8 +557,8 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
     return post(m, one->peer, &out, error);
 }
 
-/* Handle that a worker has left by itself, which does not count as a death. If another peer has reported the
- * worker as gone before, this report was counted as a death, so undo that. */
+/* Handle that a worker has left by itself, which does not count as a death. If another peer has reported this
+ * worker as gone, the master has counted a death. Subtract this death from the count. */
 static void forgive(kl_run_peers *p, kl_peer peer) {
     for (uint32_t i = 1; i < p->count; i++)
         if (p->list[i].peer == peer && p->list[i].reported) {

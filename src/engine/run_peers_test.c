@@ -204,7 +204,7 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
         killed[k] += w.killed;
         stepped_close(&w.farm);
     }
-    /* CALL and COPIED may not occur, because CALL needs 18 peers and COPIED needs a straggler */
+    /* CALL and COPIED do not always occur, because CALL needs 18 peers and COPIED needs a straggler */
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
         assert_true(killed[k] > 0 || kinds[k] == CALL || kinds[k] == COPIED);
 }

@@ -1,6 +1,6 @@
-/* Let workers die, replacements work, die or never join, and other peers join and send nothing, in every
- * order. The farm must never hang: each run must end with all results or with an error. The clock is
- * simulated. */
+/* Test every order of fates of the workers and their replacements: each works, dies or never joins. In half
+ * of the cases, another peer also joins and sends nothing. The farm must never hang: each run must end with
+ * all results or with an error. The clock is simulated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

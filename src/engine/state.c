@@ -54,13 +54,19 @@ static void list_workers(const kl_master *m, kl_farm_state *state) {
     }
 }
 
-/* Return the mean seconds of the tasks that the connected workers have done; 0: not known. */
+/* Return the mean seconds of the tasks that the present workers have reported in this run. 0: they have
+ * reported none. */
 static double task_s(const kl_master *m) {
     double busy_s = 0;
-    for (size_t i = 0; i < m->members.count; i++)
-        if (m->members.list[i].has_place)
-            busy_s += m->balance.views[m->members.list[i].worker].busy_s;
-    return m->run.done > 0 ? busy_s / (double)m->run.done : 0;
+    uint64_t tasks = 0;
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
+        if (!one->has_place)
+            continue;
+        busy_s += m->balance.views[one->worker].busy_s;
+        tasks += m->balance.views[one->worker].run_unit_s.count;
+    }
+    return tasks > 0 ? busy_s / (double)tasks : 0;
 }
 
 void kl_master_note(kl_master *m, const kl_decision *decision) {

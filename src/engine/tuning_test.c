@@ -262,7 +262,7 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_later_wins),
         cmocka_unit_test(what_is_not_known_is_not_shown_as_a_number),
         cmocka_unit_test(what_waits_is_shown_in_words),
-        /* run this test first, because its setting is made before the farm has threads */
+        /* run this test, which starts worker processes, before the next test, which starts threads */
         cmocka_unit_test(released_processes_end),
         cmocka_unit_test(a_farm_is_tuned_from_its_own_callback),
     };

@@ -123,7 +123,7 @@ static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member
 
 kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error) {
-    /* send no recall, because an earlier recall, which is not answered yet, includes these tasks */
+    /* send no recall if an earlier recall that is not answered yet includes these tasks */
     if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
         return KILTER_OK;
     kl_buffer out = {0};

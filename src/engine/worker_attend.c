@@ -33,7 +33,7 @@ void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     heartbeat->usual_share = w->share.usual;
 }
 
-/* Send a heartbeat. The task is assumed to have had its core all the time before this thread first saw it. */
+/* Send a heartbeat. Assume that the task had its core all the time until this thread first saw the task. */
 static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};

@@ -61,8 +61,7 @@ typedef struct core_use {
     } since;
     /* mean delay in seconds at the end of a watched wait, over the last watched waits */
     double wait_delay_s;
-    /* number of watched waits so far; it stops growing at the number of waits over which wait_delay_s is the
-     * mean */
+    /* number of watched waits so far; it grows only up to the number of waits that wait_delay_s averages */
     uint32_t watched;
     /* the first wait that begins after this time is watched */
     double watch_due_s;
@@ -218,7 +217,7 @@ typedef struct mate { /* another peer of this run */
     bool gone;
     uint32_t worker;   /* number of the peer's worker; UINT32_MAX: not known */
     kl_peer peer;      /* the connection to the peer; KL_NO_PEER: there is none yet, so messages wait */
-    kl_buffer waiting; /* messages for the peer that wait for its address, with its length before each one */
+    kl_buffer waiting; /* messages that wait for the peer's address, each preceded by its length */
 } mate;
 
 typedef struct mates {
@@ -296,7 +295,7 @@ struct peering {
     mates mates;
     early *early;
     size_t early_bytes; /* bytes of all messages in the list `early` */
-    /* self: messages of this peer to itself, with its length before each one */
+    /* self: messages of this peer to itself, each preceded by its length */
     kl_buffer self, value, message;
     uint64_t task; /* task that begins when its input has arrived; UINT64_MAX: there is none */
     block block;

@@ -1,8 +1,8 @@
 /* Return tasks to the master: tasks that it has recalled, or all tasks when the worker leaves. */
 #include "engine/worker_private.h"
 
-/* Return to the master those tasks of the chunk at `place` that are not begun, but keep the first `keep`
- * tasks. First send the results that are ready. */
+/* Return to the master those tasks of the chunk at `place` that are not begun, but keep the tasks whose index
+ * is below `keep`. First send the results that are ready. */
 static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilter_error *error) {
     queued *chunk = *place;
     bool at_hand = w->hand.at_work && chunk == w->queue.first;

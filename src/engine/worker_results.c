@@ -83,7 +83,7 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
 }
 
 /* Store the time from a request to its chunk, so that the next request is sent early enough. If other threads
- * use the master's core, an answer may take as long as some time slices. */
+ * use the master's core, an answer may take several time slices of the scheduler. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
     /* an answer in another run does not count, because the program may have computed between the two runs */

@@ -1,8 +1,10 @@
-/* A thread that answers messages while the worker's own thread does a task: see kl_worker_attend(). Without
- * it, senders would wait for the end of a long task. The thread also receives SIGTERM for the worker. */
+/* The attending thread answers messages while the worker's own thread does a task: see kl_worker_attend().
+ * Without this second thread, senders would wait for the end of a long task. The attending thread also
+ * receives SIGTERM for the worker. */
 /* Only one of the two threads may use the worker at a time: the thread that has the turn. The worker's thread
  * gives the turn away when a task begins, and takes it back afterwards. Each of these changes costs one
- * atomic operation. The worker's thread sleeps on the mutex only while this thread handles messages. */
+ * atomic operation. The worker's thread sleeps on the mutex only while the attending thread handles
+ * messages. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>

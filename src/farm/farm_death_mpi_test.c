@@ -119,7 +119,8 @@ static size_t bytes_in(const plan *p, uint64_t run) {
     return is_when(p, "series") && run % 2 ? SERIES_LARGE_BYTES : p->result_bytes;
 }
 
-/* Start the time until this rank is killed. In a series, it starts with a task of the chosen run. */
+/* In a series, start the timer that kills this rank, with the rank's first task in the chosen run or after
+ * it. */
 static void begin_to_die(plan *p, uint64_t run) {
     if (!is_when(p, "series") || p->kill_after_s < 0 || run < p->killed_in)
         return;

@@ -93,8 +93,8 @@ static int grow(kilter_farm *farm, kilter_error *error) {
            summary.failed != 1;
 }
 
-/* Change settings between two runs. A master without a thread does nothing then, so the settings wait for
- * the next run. */
+/* Change settings between two runs. A master without a service thread does nothing between runs, so the
+ * settings wait for the next run. */
 static int tune(kilter_farm *farm, kilter_error *error) {
     kl_report *report;
     kl_tuner *tuner;

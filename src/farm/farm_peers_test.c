@@ -365,7 +365,7 @@ static int work_until_cut(const kilter_task *task, kilter_result *result, void *
     return work(task, result, state);
 }
 
-/* Take results. When the last ones arrive, the stopped worker counts as lost; then let it continue. */
+/* Take a result. If a worker was stopped more than half of LOST_S ago, let this worker continue. */
 static void take_and_mend(const kilter_outcome *o, void *user) {
     int pid = atomic_load(&plan->cut);
     take(o, user);

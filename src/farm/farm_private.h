@@ -91,7 +91,7 @@ typedef struct kl_locals {
 typedef struct kl_usage {
     bool in_use;             /* true: kilter_farm_run() has been called and has not returned */
     clockid_t cpu;           /* CPU clock of the thread that called kilter_farm_run() */
-    clockid_t helper_cpu[8]; /* CPU clocks of the farm's threads; only the service thread uses them */
+    clockid_t helper_cpu[8]; /* CPU clocks of the farm's threads; only the service thread uses this array */
     uint32_t helpers;
     uint32_t searches; /* number of times that the farm has searched for its own threads */
 } kl_usage;
@@ -225,8 +225,8 @@ void kl_farm_end_use(kilter_farm *farm);
 
 /* --- keys.c: settings of zmq sockets --- */
 
-/* Fill in *options for a zmq socket at `endpoint`. For a tcp endpoint also fill in *key; *options then
- * points to it. */
+/* Fill in *options for a zmq socket at `endpoint`. For a tcp endpoint, also fill in *key, and let *options
+ * point to *key. */
 kilter_status kl_farm_zmq_options(const kl_settings *settings, const char *endpoint, bool is_master,
                                   kl_key *key, kl_zmq_options *options, kilter_error *error);
 

@@ -768,8 +768,9 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     kl_master *master;
     pid_t pid;
     int status;
-    assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
-                     KILTER_OK); /* open this farm first, because it forks and no threads may run then */
+    assert_int_equal(
+        kl_process_start(join_as_another_program, &j, &pid, NULL),
+        KILTER_OK); /* start this process first, because this forks, and no threads may run then */
     assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),

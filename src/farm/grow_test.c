@@ -596,7 +596,8 @@ typedef struct chain {
     kilter_farm *farm;
     /* true: this is the first master; its workers live, and its run ends when the whole chain is done */
     bool first;
-    /* number of workers that were started; those of the second master die in task 1 or when they start */
+    /* number of workers that were started; workers of the second master die when they start, or in their
+     * first task */
     atomic_uint *sessions;
 } chain;
 

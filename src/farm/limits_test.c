@@ -24,7 +24,7 @@ typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habi
 
 typedef struct order { /* the input of a task */
     habit habit;
-    /* number of executions in which the task behaves like this; later ones are short; 0: all executions */
+    /* number of executions in which the task has this habit; later executions are short; 0: all executions */
     uint32_t times;
     char shared[96]; /* name of a file with counts that all workers share */
 } order;
@@ -200,7 +200,7 @@ static void run_once(scene *s, kilter_farm_options options, uint32_t failed) {
 static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
     (void)state;
     static const habit habits[] = {HANGS, SPINS};
-    for (uint32_t i = 0; i < 6; i++) { /* each of the six tasks may be done by up to three workers */
+    for (uint32_t i = 0; i < 6; i++) { /* try both habits with one, two and three workers */
         scene s;
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);

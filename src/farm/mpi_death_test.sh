@@ -43,8 +43,8 @@ fails_itself() {
 count_ranks() { pgrep -fc "^$program $ranks $((seed + i)) $kills $when"; }
 
 # run WORDS…: start the ranks with these words, and wait until the launcher ends. Set `code` to the launcher's exit code, and
-# `alive` to the number of ranks that have not ended. A launcher may end a little before the ranks, which have closed their
-# output.
+# `alive` to the number of ranks that have not ended. Ranks close their output before they end, so the launcher may end a
+# little earlier than the ranks.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
@@ -65,8 +65,8 @@ run() {
     fi
 }
 
-# Check the exit code and the output for the moment of the kills. A rank that dies before all ranks are connected ends the
-# whole job. If mpirun lets the other ranks live, its exit code does not show the death.
+# Check the exit code and the output. The moment of the kills ($when) decides what is right. A rank that dies before all ranks
+# are connected ends the whole job. If mpirun lets the other ranks live, its exit code does not show the death.
 check() {
     case $when in
     master) # the launcher's exit code may have any value

@@ -48,8 +48,8 @@ void kl_farm_begin_progress(kilter_farm *f) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Return the seconds until the progress line must be shown next; −1: it is not shown. While the program
- * writes its own output, which may take any time, try again later. */
+/* Return the seconds until the progress line must be shown next; −1: it is not shown. If the program is
+ * writing its own output now, return the seconds after which to try again. */
 double kl_farm_progress_due_s(kilter_farm *f) {
     if (!f->settings.options.progress)
         return -1;

@@ -23,8 +23,8 @@ static void note_end(kilter_farm *f) {
 }
 
 /* End the run because results cannot be stored. The caller may free the inputs after the run, so the master
- * must deal no more. If there is a service thread, this thread sets run.ended, after the master has stopped
- * dealing. */
+ * must deal no more tasks. If there is a service thread, only the service thread sets run.ended, after the
+ * master has stopped dealing. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->run.failure = *failure;
     f->run.broken = true;

@@ -9,7 +9,7 @@
 #include "farm/farm_private.h"
 
 static const double WAIT_FOR_MASTER_S = 60; /* default number of seconds that a worker waits for its master */
-/* seconds between two checks for messages, for a worker that is not asleep */
+/* seconds of work after which a worker checks for messages */
 static const double BURST_S = 200e-6;
 
 /* The data of a worker on this machine. The worker is a thread, or a process that does nothing else. */

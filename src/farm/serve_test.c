@@ -224,7 +224,7 @@ static void expect_leave(part *m) {
     kl_wire_get_text(message.data, message.size, text, sizeof text);
     assert_non_null(strstr(text, "SIGTERM"));
     kl_message_release(&message);
-    kl_event event; /* wait for the message with which the worker announces that it leaves */
+    kl_event event; /* wait until the worker's connection has ended */
     do
         assert_int_equal(kl_poll(m->transport, -1, &event, NULL), KILTER_OK);
     while (event.kind != KL_EVENT_LEFT);

@@ -2,8 +2,8 @@
  */
 #include "farm/farm_private.h"
 
-/* The farm searches for its own threads about twice in a run, but at most this number of times, because none
- * starts later. */
+/* The farm searches for its own threads about twice in a run. It stops after this number of searches, because
+ * no thread of the farm starts later. */
 static const uint32_t MOST_SEARCHES = 6;
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {

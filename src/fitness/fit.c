@@ -33,9 +33,9 @@ static double cores_of(const kl_reading *r) {
     return r->cores > 0 ? r->cores : 1;
 }
 
-/* Return how many threads of other programs want a core. The probe ran a thread on each of c cores; each
- * thread got the part c / (c + others) of a core. The quota of a control group also lowers this part, so the
- * part is divided by the quota first. */
+/* Return how many threads of other programs want a core. The probe ran one thread on each of the host's c
+ * cores. Each of these threads got the part c / (c + others) of a core. The quota of a control group also
+ * lowers this part, so first divide the part by quota / c. */
 static double others_of(const kl_reading *r) {
     double cores = cores_of(r), most = share_of(r->quota / cores);
     if (isnan(r->probe))
@@ -44,8 +44,8 @@ static double others_of(const kl_reading *r) {
     return fmax(0, cores * (1 / got - 1) - r->own);
 }
 
-/* Assume that the threads of other programs share the quota of this control group. The probe hardly notices
- * threads outside of the group. */
+/* Assume that the threads of other programs are in the same control group and share its quota. Threads
+ * outside of the group hardly slow down the probe. */
 double kl_fit_cpu(const kl_reading *r, double threads) {
     double cores = cores_of(r), want = threads > 0 ? threads : cores;
     if (isfinite(r->measured))

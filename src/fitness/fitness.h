@@ -27,12 +27,14 @@ typedef struct kl_host_list {
  * hostfiles. KILTER_ERR_INPUT: this cannot be the name of a host, or there are too many hosts;
  * KILTER_ERR_MEMORY */
 kilter_status kl_host_list_add(kl_host_list *list, const char *name, uint32_t slots, kilter_error *error);
-/* Read an MPI hostfile (name slots=4, or name:4), a list of names, or the names without wildcards of an ssh
- * configuration. Errors name `file` and the line. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
+/* Read an MPI hostfile (name slots=4, or name:4), a list of names, or an ssh configuration, whose names with
+ * wildcards are left out. Messages of errors name `file` and the line. Errors: KILTER_ERR_INPUT,
+ * KILTER_ERR_MEMORY */
 kilter_status kl_host_list_parse(const char *file, const char *text, size_t size, kl_host_list *list,
                                  kilter_error *error);
-/* Read Slurm's list of nodes, such as node[01-03,7],login. `numbers` is Slurm's list of one number of ranks
- * for each node, such as 4(x2),2; NULL or "": not known. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
+/* Read Slurm's list of nodes, such as node[01-03,7],login. `numbers` lists the number of ranks on each node
+ * in Slurm's notation: 4(x2),2 stands for 4, 4 and 2 ranks. NULL or "": not known. Errors: KILTER_ERR_INPUT,
+ * KILTER_ERR_MEMORY */
 kilter_status kl_host_list_slurm(const char *nodes, const char *numbers, kl_host_list *list,
                                  kilter_error *error);
 /* Return the index of the host with this name; SIZE_MAX: there is none. */
@@ -46,7 +48,8 @@ typedef struct kl_reading {
     double at_s;    /* time when the reading arrived, by the clock of the process that measures; NAN: the host
                        has never answered */
     uint32_t cores; /* number of cores that a process may use on the host, at least 1 */
-    double probe;   /* part of the probe's 0.2 s in which a thread on every core could run, 0 … 1 */
+    double probe;   /* the probe runs a thread on every core for 0.2 s; this is the part of the time that the
+                       threads got, 0 … 1 */
     double steps_per_s;  /* steps of a fixed computation per second of processor time on one core */
     double quota;        /* number of cores that control groups allow; INFINITY: no limit */
     double memory_left;  /* bytes of memory that a process could still get */
@@ -64,7 +67,7 @@ typedef struct kl_reading {
 
 kl_reading kl_reading_none(void); /* the reading of a host that has never answered: no field is known */
 
-/* A measured link between two hosts. Measurements of both directions count alike. */
+/* A measured link between two hosts. It does not matter which of the two hosts is `from`. */
 typedef struct kl_link {
     uint32_t from, to;  /* indices of the two hosts that the link connects */
     double trip_s;      /* round-trip time of an empty message */
@@ -77,8 +80,8 @@ typedef enum kl_fit_state { KL_FIT_KNOWN, KL_FIT_UNREACHABLE, KL_FIT_STALE } kl_
 typedef struct kl_fit {
     kl_fit_state state;
     double cpu, memory, swap, disk; /* four factors, 0 … 1; `host` is their product */
-    double host, net, qos; /* qos is w·host + (1 − w)·net, where w is the weight; qos is 0 unless the state is
-                              KL_FIT_KNOWN */
+    double host, net, qos; /* qos is w·host + (1 − w)·net, where w is kl_fit_ask.weight; qos is 0 unless the
+                              state is KL_FIT_KNOWN */
     double speed; /* speed that the program gets on the host, as a number of cores of the fastest host */
     double pace;  /* speed of a single thread of the program on the host, divided by the speed of a whole core
                      of the fastest host */
@@ -86,13 +89,14 @@ typedef struct kl_fit {
 
 typedef struct kl_fit_ask {
     const kl_reading *readings;
-    const uint32_t *slots; /* number of the program's threads on each host; 0 or slots NULL: one per core */
+    const uint32_t *slots; /* number of the program's threads on each host; a number 0, or slots NULL, stands
+                              for one thread per core */
     size_t count;
     const kl_link *links;
     size_t link_count;
-    double now_s; /* present time, by the clock of the process that measures */
-    double
-        weight; /* the weight w of the hosts against the network, 0 … 1; 1 for programs that only compute */
+    double now_s;  /* present time, by the clock of the process that measures */
+    double weight; /* weight of `host` in `qos`, 0 … 1; the weight of `net` is 1 − weight. 1 suits programs
+                      that only compute */
     double stale_s; /* greatest age in seconds of a reading that counts; 0: any age */
     double
         memory_bytes; /* bytes of memory that the program needs on a host; 0: a tenth of the host's memory */
@@ -176,14 +180,14 @@ kl_picker_find(const char *name); /* Return the picker with this name; NULL: the
 kilter_status kl_pick_hosts(const kl_picker *picker, const kl_pick_ask *ask, kl_pick *pick,
                             kilter_error *error);
 void kl_pick_free(kl_pick *pick);
-/* Sort all candidates into order[count]. The hosts that the picker chooses come first: only as many as are
- * needed for the ranks. The others follow in the order of fitness. `ask->wanted` is ignored. If memory runs
- * out, the order is that of the list. */
+/* Sort all candidates into order[count]. First come the hosts that the picker chooses, just enough of them
+ * for the ranks. The other hosts follow, the fittest first. `ask->wanted` is ignored. If memory runs out, the
+ * candidates keep their order. */
 void kl_pick_order(const kl_picker *picker, const kl_pick_ask *ask, const uint32_t *slots, uint32_t ranks,
                    uint32_t *order);
-/* Make candidates for a run if only `weight` is known about it. Also set the work and the number of sweeps in
- * `ask`. With these values, on the fastest hosts with the best links, computing takes the part `weight` of
- * the time. Messages take the other part. */
+/* Make candidates for a run about which only `weight` is known. Also set the work and the number of sweeps in
+ * `ask`. On the fastest hosts with the best links, computing then takes the part `weight` of the forecast
+ * time. Messages take the part 1 − weight. */
 void kl_pick_by_weight(const kl_fit *fits, uint32_t count, double weight, kl_candidate *candidates,
                        kl_pick_ask *ask);
 

@@ -1,7 +1,7 @@
 /* The default picker. It forecasts the end of the run for each set of hosts that could be the best. It takes
  * the set with the earliest end. The time until the end is work / rate + sweeps × time of the slowest message
- * + cost of the move. Given a limit for the time of messages, the best n hosts are the n fastest ones within
- * this limit. So it is enough to try each number of hosts with each limit. */
+ * + cost of the move. If messages may take at most a given time, the best n hosts are the n fastest hosts
+ * with such messages. So it is enough to try each number n with each message time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ typedef struct field {
     const kl_pick_ask *ask;
     runner *at;
     uint32_t count, wanted; /* count: number of runners; wanted: number of hosts in a set, 0: any number */
-    double least_limit_s; /* least value of limit_s for any set: the slowest message of the hosts that must be
-                             in every set; 0: there are no such hosts */
+    double least_limit_s;   /* least value of set.limit_s: the slowest message of the hosts that must be in
+                               every set; 0: no host must be in every set */
 } field;
 
 typedef struct set { /* a set of hosts: the `count` fastest ones whose messages take at most limit_s */

@@ -34,8 +34,8 @@ static double least_message_s(const kl_fit_ask *ask, const kl_fit *fits) {
     return least_s;
 }
 
-/* Add one link to the sums of its host. Links to hosts that are not connected count separately. A host is
- * connected if it has a link at least half as fast as the fastest one. */
+/* Add one link to the sums of the host `mine`. Only links to connected hosts count in `inverse` and `count`.
+ * A host is connected if it has a link at least half as fast as the fastest of all links. */
 static void add_link(sums *mine, const sums *other, double quality) {
     static const double CONNECTED = 0.5;
     mine->all_inverse += 1 / quality;
@@ -65,8 +65,8 @@ static void add_links(const kl_fit_ask *ask, const kl_fit *fits, double least_s,
 }
 
 /* Set `net` of each host: the harmonic mean of the qualities of its links to connected hosts. A host with
- * only slow links is not connected, so it does not lower the value of the others. A single slow link lowers
- * the values of the two hosts at its ends. */
+ * only slow links is not connected, so it does not lower `net` of other hosts. Between connected hosts, a
+ * single slow link lowers `net` of both. */
 bool kl_fit_net(const kl_fit_ask *ask, kl_fit *fits) {
     sums *of = calloc(ask->count + 1, sizeof *of);
     if (!of)

@@ -69,9 +69,8 @@ static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY
     return pool;
 }
 
-/* Draw `wanted` of the first `pool` entries at random, and move them to the front. First sort these entries
- * by the order of the list. After this sort, a change of their order of fitness does not change the draw.
- */
+/* Draw `wanted` of the first `pool` entries at random, and move them to the front. First sort the entries by
+ * their place in the list of hosts. So their order of fitness has no influence on the draw. */
 static void draw(ranking *r, uint32_t pool, uint64_t seed) {
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < r->wanted; i++) {
@@ -103,7 +102,8 @@ static void choose_at_random(const kl_pick_ask *ask, ranking *r, kl_pick *pick) 
     draw(r, pool_of(r, ask->threshold > 0 ? ask->threshold : 0.5, pick->why), ask->seed);
 }
 
-/* Draw hosts at random from the fittest ones: twice as many as are wanted take part in the draw. */
+/* Draw the wanted number of hosts at random from the fittest hosts. Twice the wanted number take part in the
+ * draw. */
 static void choose_of_few(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint64_t few = 2 * (uint64_t)r->wanted;
     uint32_t pool = few < r->wished ? (uint32_t)few : r->wished;

@@ -74,8 +74,8 @@ static kilter_status expand_brackets(expansion *e, const char *at, size_t length
                 : kl_fail(e->error, KILTER_ERR_INPUT, "numbers such as [1-3,7] are expected in brackets");
 }
 
-/* Append text up to the next comma to the name, which has `length` bytes so far. Then add the name to the
- * list. */
+/* Append the text at `at`, up to the next comma, to e->name, which has `length` bytes so far. Then add the
+ * name to the list. Brackets in the text give several names. */
 static kilter_status expand(expansion *e, const char *at, size_t length) {
     size_t letters = strcspn(at, ",[");
     if (length + letters >= sizeof e->name)

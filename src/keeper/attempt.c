@@ -29,7 +29,7 @@ void kl_keeper_look_for_hosts(kl_keeper *k, kl_keeper_cause cause) {
     k->cause = cause;
     for (uint64_t i = 0; i < k->count; i++)
         k->hosts[i].rate =
-            0; /* the program runs nowhere now, so it does not disturb the measurement of any host */
+            0; /* the program runs on no host now, so measured speeds must count instead of its old rates */
     kl_keeper_set(k, KL_KEEPER_LOOKING);
     kl_keeper_look(k, false);
 }
@@ -86,9 +86,9 @@ static void launch(kl_keeper *k, uint32_t ranks) {
     kl_keeper_ask_for(k, KL_KEEPER_START)->ranks = ranks;
 }
 
-/* Choose the hosts of the next attempt. After a planned move, these are the hosts that the move named. They
- * are not chosen anew. A host that the program left as too slow may look fit while the program does not run
- * on it. */
+/* Choose the hosts of the next attempt. A planned move has already named its hosts, so keep them. A new
+ * choice could return to the slow host that the program has just left. Such a host may look fit while the
+ * program does not run on it. */
 static uint32_t choose_hosts(kl_keeper *k) {
     if (k->options.queued)
         return k->options.ranks;

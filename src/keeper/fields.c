@@ -59,7 +59,8 @@ double kl_field_number(const kl_field *field) {
     return !*end && isfinite(value) ? value : 0;
 }
 
-/* Write a line. A value that is longer than a reader accepts is cut. */
+/* Write a line with a name and a value. Cut a value that is too long for kl_fields_next(). Write nothing if
+ * the value is empty. */
 void kl_put_field(kl_buffer *text, const char *name, const char *value) {
     size_t bytes = strlen(value);
     if (bytes >= KL_KEEPER_TEXT_BYTES)

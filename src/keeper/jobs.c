@@ -63,8 +63,8 @@ static bool begins(const char *text, const char *word) {
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Set the flags of a node from its state. A state may end with marks, as in "down*". The state "draining"
- * belongs to a drained node that still works. */
+/* Set the flags of a node from its state. A "*" after the state, as in "idle*", means that the node does not
+ * respond. A node in the state "draining" still runs jobs, but gets no new ones. */
 static void take_state(const char *state, kl_slurm_node *node) {
     node->idle = begins(state, "idle");
     node->used = begins(state, "alloc") || begins(state, "mixed") || begins(state, "comp");
@@ -142,8 +142,8 @@ static const char AFTER_REQUEUE[] =
     "\"$keep/ended\"; }\n    exit 0\nfi\n";
 
 /* Write the script of an attempt's job. When Slurm signals that the time limit is near, the script asks the
- * program to save. So the run is saved even if its keeper is dead. The signal interrupts the script's wait,
- * so the script waits again. */
+ * program to save. So the run is saved even if its keeper is dead. The signal interrupts the command `wait`
+ * of the script, so the script repeats this command in a loop. */
 void kl_slurm_script_put(const kl_slurm_script *s, kl_buffer *out) {
     char numbers[256];
     put_text(out, "#!/bin/sh\n# An attempt of a kept run.\ncd ");

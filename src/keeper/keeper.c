@@ -14,9 +14,9 @@ static const double KILL_PATIENCE_S =
 static const double QUEUE_PATIENCE_S =
     300; /* like KILL_PATIENCE_S, but in a queue, which may need minutes to end a job */
 static const double SLOWER =
-    1.15; /* hosts are measured early if a sweep takes longer than the fastest one by this factor */
-static const double LOOKS_APART_S = 5; /* this number of seconds, divided by the factor by which sweeps are
-                                          slower, passes between two early measurements */
+    1.15; /* hosts are measured early if sweeps take more than this multiple of their shortest time so far */
+static const double LOOKS_APART_S = 5; /* seconds between two early measurements, before they are divided by
+                                          the factor by which sweeps have become slower */
 static const double LOOKS_LEAST_S = 1; /* least number of seconds between two early measurements */
 
 bool kl_keeper_init(kl_keeper *k, const kl_keeper_options *options) {

@@ -1,6 +1,6 @@
 /* Public header of the folder keeper: the state machine of a keeper. A keeper runs a program, starts it again
- * after failures, and moves it to faster hosts. Each start is an attempt. The machine is pure: its driver
- * tells it what happened and the time, and carries out its actions.
+ * after failures, and moves it to faster hosts. Each start is an attempt. The state machine itself touches no
+ * process, file or clock. Its driver tells it the time and what happened, and carries out its actions.
  *
  *     the driver tells       kl_keeper_step(): hosts were measured, a report came, the launcher ended, …
  *     the driver carries out kl_keeper_take(), again and again: look, start, ask, kill, record, end
@@ -25,10 +25,10 @@ enum {
     KL_KEEPER_NAME_BYTES = 256,
     KL_KEEPER_TEXT_BYTES = 512,
     KL_KEEPER_ACTIONS = 32,      /* greatest number of actions that one step can request */
-    KL_KEEPER_NUMBERS = 1000,    /* requests to the program are numbered; attempt n has the numbers from n ·
-                                    KL_KEEPER_NUMBERS on */
-    KL_KEEPER_JOBS_NUMBER = 999, /* a request by the script of an attempt's batch job has this number, added
-                                    to the first number of the attempt */
+    KL_KEEPER_NUMBERS = 1000,    /* attempt n numbers its requests to the program from n · KL_KEEPER_NUMBERS
+                                    on */
+    KL_KEEPER_JOBS_NUMBER = 999, /* a batch job's script can ask the program to save, too. Its request in
+                                    attempt n has the number n · KL_KEEPER_NUMBERS + KL_KEEPER_JOBS_NUMBER */
 };
 
 enum {
@@ -55,13 +55,13 @@ typedef struct kl_keeper_host {
     char why[KL_KEEPER_NAME_BYTES]; /* why the host is not fit; "": it is fit, or was not measured */
     bool leaving;
     bool drained;      /* true: a person does not want ranks on this host */
-    uint32_t failures; /* number of attempts in a row that failed with ranks here and saved nothing new */
+    uint32_t failures; /* number of failed attempts in a row that had ranks here and saved nothing new */
     uint32_t ranks;    /* number of ranks of the present attempt on this host; 0: the host is not in use */
     uint32_t next;     /* while hosts are chosen for the next attempt: number of its ranks on this host */
     double rate;       /* rows per second of all ranks on this host, averaged over time; 0: not known */
     double told;       /* rows per second of all ranks on this host in the last report */
-    double share; /* while hosts are ordered: the host's fitness, 0 … 1; for a host in use, it follows from
-                     the rate of its ranks */
+    double share; /* fitness by which hosts are ordered, 0 … 1; a host in use is not measured, so its fitness
+                     is computed from the rate of its ranks */
     double launch_pace; /* pace of the host at the start of the present attempt; 0: not known */
 } kl_keeper_host;
 
@@ -99,8 +99,8 @@ typedef enum kl_keeper_event_kind {
     KL_KEEPER_REPORT, /* the program has reported its progress; the event has `report` */
     KL_KEEPER_ENDED,  /* the launcher and all its processes have ended; the event has `end` */
     KL_KEEPER_LIMIT,  /* the attempt's time limit is known; the event has `limit_s` */
-    KL_KEEPER_QUEUE,  /* the state of the job in the queue has changed; the event has `pending`, which is true
-                         if a silent program does not count as hanging */
+    KL_KEEPER_QUEUE,  /* the state of the job in the queue has changed; the event has `pending`. While
+                         `pending` is true, a silent program does not count as hanging */
     KL_KEEPER_MOVE,  /* a person asks to move the run; the event has `names`, or NULL for the fittest hosts */
     KL_KEEPER_DRAIN, /* a person asks to remove ranks from some hosts; the event has `names` */
     KL_KEEPER_STOP,  /* a person asks to save and stop the run; a second such request kills it */
@@ -145,8 +145,8 @@ typedef struct kl_keeper_action {
                     disturbed */
     double seconds;
     kl_decision decision;
-    double came_s, spent_s; /* for KL_KEEPER_CAME: came_s: seconds that the move saved; spent_s: seconds
-                               without progress during the move */
+    double came_s, spent_s; /* for KL_KEEPER_CAME. came_s: seconds that the move saved. spent_s: seconds from
+                               the request to stop to the first report after the move */
     kl_keeper_result result;
     int code; /* for KL_KEEPER_OVER: exit code of the last attempt; 0 if the run is done */
     char text[KL_KEEPER_TEXT_BYTES];
@@ -230,19 +230,17 @@ typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
     double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
-    double sweep_rows; /* estimated number of rows in a sweep: the least product so far of a sweep's
-                          seconds and the rows per second of all ranks; 0: not known */
-    double doubt; /* at least 1; multiplies the factor by which the gain of a move must exceed its cost; grows
-                     if moves gain less than forecast */
+    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the least value
+                          so far of: seconds of a sweep × rows per second of all ranks */
+    double doubt; /* caution against moves, at least 1: a move is made only if it gains `doubt` times as much
+                     as is normally required. It grows if moves gain less than forecast */
 } kl_keeper_costs;
 
-typedef struct kl_keeper_promise { /* the last planned move or restart, and what it has gained; number 0: no
-                                    * outcome is awaited
-                                    */
-    uint64_t number;
-    double asked_s; /* time at which the program was asked to stop, or at which its failure was noticed */
-    double stay_sweep_s, sweep_s; /* seconds of a sweep: stay_sweep_s: before the move; sweep_s: forecast for
-                                     after it; 0: no forecast */
+typedef struct kl_keeper_promise { /* forecast and outcome of the latest planned move or restart */
+    uint64_t number; /* number of the decision to move or restart; 0: the keeper awaits no outcome */
+    double asked_s;  /* time at which the program was asked to stop, or at which its failure was noticed */
+    double stay_sweep_s, sweep_s; /* stay_sweep_s: seconds of a sweep before the move; sweep_s: forecast
+                                     seconds of a sweep after the move; 0: no forecast */
     double spent_s; /* seconds from asked_s to the first report after the move; 0: there was no report yet */
     uint64_t first; /* number of sweeps in the first report after the move */
 } kl_keeper_promise;
@@ -279,7 +277,7 @@ typedef struct kl_keeper {
     kl_keeper_host *hosts;
     uint64_t count, room;
     char answer[KL_KEEPER_TEXT_BYTES]; /* answer to the last request of a person */
-    bool refused;                      /* true: the request of `answer` was refused, so it changes nothing */
+    bool refused;                      /* true: `answer` says why the keeper refused the request */
     char kept[KL_KEEPER_TEXT_BYTES];   /* the last recorded reason for staying on the present hosts */
     kl_keeper_action actions[KL_KEEPER_ACTIONS];
     uint32_t first_action, action_count;
@@ -374,7 +372,7 @@ kl_launcher kl_launcher_of_version(const char *text);
 enum { KL_SLURM_NAME_BYTES = 64, KL_SLURM_JOB_BYTES = 32 };
 
 typedef enum kl_slurm_stage {
-    KL_SLURM_UNKNOWN, /* a state that is not in the table of states; it causes no action */
+    KL_SLURM_UNKNOWN, /* the table of states in queue.c lacks the job's state, so nothing is done */
     KL_SLURM_WAITS,   /* the job has no nodes yet, or its nodes are not ready */
     KL_SLURM_RUNS,
     KL_SLURM_PAUSED, /* the job has its nodes, but its program is suspended or has ended */
@@ -387,8 +385,9 @@ kl_slurm_stage kl_slurm_stage_of(
  * value counts. letter: one-letter name of the option, or 0. false: the option is not given. */
 bool kl_slurm_option(const char *options, const char *name, char letter, char value[KL_KEEPER_TEXT_BYTES]);
 const char *kl_slurm_refused(
-    const char *options); /* Return the first option that a kept run cannot have; NULL: there is none. */
-/* Read the number of nodes from options of sbatch, as in "-N 2-4". 0: the options do not give it. */
+    const char *options); /* Return an option that a run under a keeper must not use; NULL: there is none. */
+/* Read the least and the greatest number of nodes from options of sbatch, as in "-N 2-4". Both numbers are 0
+ * if the options do not give them. */
 void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most);
 /* Expand a list of hosts such as "n[01-03],x". The names are written with commas between them and a NUL at
  * the end. false: the text is not such a list. */
@@ -399,13 +398,13 @@ bool kl_slurm_listed(
 /* Return whether a node with these features satisfies a constraint such as "a&b|c", or the empty constraint.
  * No node satisfies a constraint of any other form. */
 bool kl_slurm_has_features(const char *constraint, const char *features);
-/* Make the common beginning of the names of all jobs of a run. It consists of a name and a number. The name
- * is the one that the user gave, or else the program's name. */
+/* Make the text with which the names of all jobs of a run begin. It consists of a name and the number
+ * `token`. The name is the user's --job-name, or else the program's name. */
 void kl_slurm_name(const char *options, const char *program, uint64_t token, char name[KL_SLURM_NAME_BYTES]);
-/* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is none.
- */
+/* Find the number of a job in the output of sbatch or squeue. If several lines have one, take the last.
+ * false: there is none. */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]);
-/* Return whether this error message of sbatch leaves it unclear whether Slurm has accepted the job. */
+/* Return whether Slurm may have accepted the job although sbatch printed this error message. */
 bool kl_slurm_is_unclear(const char *said);
 
 /* --- jobs.c: the output of Slurm's commands, and the script of a job --- */

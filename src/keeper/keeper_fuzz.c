@@ -1,6 +1,6 @@
 /* Fuzz target: read any text as the stored state of a keeper, as the end of an attempt, and as output of
  * Slurm's commands. If a keeper accepts a state, a second keeper must accept the state that the first one
- * stores. The first keeper must then continue without harm. */
+ * stores. The first keeper must then handle further events without a crash. */
 #include <stdlib.h>
 #include <string.h>
 

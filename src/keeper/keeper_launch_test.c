@@ -333,7 +333,7 @@ static void ends_come_back(void **state) {
         assert_int_equal(got.how, ends[i].how);
         assert_int_equal(got.code, ends[i].code);
         for (size_t size = 0; size + 8 < text.size;
-             size++) /* if only a part of the text can be read, it must give the same result */
+             size++) /* a text that is cut off must be refused or give the same result */
             if (kl_get_end((const char *)text.data, size, &got))
                 assert_true(got.attempt == ends[i].attempt && got.how == ends[i].how);
         kl_buffer_free(&text);

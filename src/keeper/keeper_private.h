@@ -16,7 +16,7 @@ kl_keeper_action *kl_keeper_decide(kl_keeper *keeper, kl_decision_kind kind, con
 void kl_keeper_answer(kl_keeper *keeper, bool refused, const char *format, ...) KILTER_PRINTF(3, 4);
 
 enum { KL_KEEPER_LIST_BYTES = 120 };
-typedef struct kl_keeper_list { /* names of hosts, as a sentence needs them */
+typedef struct kl_keeper_list { /* names of hosts for a message, such as "a (2), b" */
     char text[KL_KEEPER_LIST_BYTES];
 } kl_keeper_list;
 kl_keeper_list kl_keeper_say_hosts(const kl_keeper *keeper,
@@ -30,8 +30,8 @@ kl_keeper_host *kl_keeper_find(const kl_keeper *keeper,
                                const char *name); /* Return the host with this name, or with the same first
                                                      label, as "n1" for "n1.site.org"; NULL: there is none. */
 bool kl_keeper_take_views(kl_keeper *keeper, const kl_keeper_view *views, size_t count);
-/* Store on which hosts the ranks are and how fast they are, as the report says. The weight of this report in
- * the averages over time is `weight`. */
+/* Store on which hosts the ranks run and how fast they are, as the report says. `weight`, 0 … 1, is the
+ * weight of this report in the averages over time. */
 bool kl_keeper_take_rates(kl_keeper *keeper, const kl_keeper_report *report, double weight);
 /* Return an average over time after one more value. mean: the average so far; 0: there is none. */
 double kl_keeper_smooth(double mean, double value, double weight);
@@ -70,7 +70,7 @@ double kl_keeper_hang_s(const kl_keeper *keeper); /* Return the longest time in 
                                                      is not a hang; 0: no limit is known. */
 double kl_keeper_margin_s(
     const kl_keeper *keeper); /* Return how many seconds before a time limit the run must be saved. */
-/* Learn how long it takes to stop the program. It has just ended after a request to stop. */
+/* Learn how long the program takes to stop. The program has just ended after a request to stop. */
 void kl_keeper_watch_stopped(kl_keeper *keeper);
 
 /* --- prospect.c --- */

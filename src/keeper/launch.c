@@ -103,8 +103,8 @@ static uint32_t hosts_used(const kl_launch *l) {
     return used;
 }
 
-/* Add srun and its options. In a batch job, the step uses the whole allocation. Elsewhere, the file of
- * SLURM_HOSTFILE names the host of each rank. */
+/* Add srun and its options. In a batch job, l->ranks is 0, and srun uses all nodes of the job. Otherwise srun
+ * reads the host of each rank from the file that SLURM_HOSTFILE names. */
 static void add_srun(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "srun");
     add_text(w, "--kill-on-bad-exit=1");
@@ -210,7 +210,7 @@ static bool holds(const char *data, size_t size, const char *name) {
     return false;
 }
 
-/* Find the MPI by the names of libraries, which a program file contains. */
+/* Find the MPI by the names of its libraries. The program file contains the names of libraries it needs. */
 kl_launcher kl_launcher_of_program(const void *data, size_t size) {
     bool openmpi = holds(data, size, "libmpi.so.") || holds(data, size, "libkilter-openmpi.so");
     bool mpich = holds(data, size, "libmpich.so.") || holds(data, size, "libkilter-mpich.so");

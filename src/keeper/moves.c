@@ -1,5 +1,5 @@
-/* Decide whether the run leaves its hosts: because a person or the owner of a host wants it, for speed, or
- * before a time limit. */
+/* Decide whether the run leaves its hosts. A person may ask for it, or the owner of a host may need the host.
+ * Other hosts may be faster, or a time limit may be near. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,8 +75,8 @@ static const kl_keeper_host *host_to_leave(const kl_keeper *k, uint32_t *count) 
     return first;
 }
 
-/* Return whether the run can leave drained hosts. In a queue, as many hosts must be idle as the run leaves.
- * Otherwise the next job would only wait. */
+/* Return whether the run can leave `leaving` hosts. In a queue, at least this number of other hosts must be
+ * idle. Otherwise the next job would only wait for nodes. */
 static bool can_leave(kl_keeper *k, uint32_t leaving) {
     uint32_t idle = 0;
     if (!k->options.queued)
@@ -107,8 +107,8 @@ static bool carry_out_drain(kl_keeper *k) {
 
 /* --- speed --- */
 
-/* Return for how many seconds a move must look worthwhile before it is made. The wait ends early if slow
- * sweeps have already cost as much as the move. */
+/* Return for how many seconds a move must look worthwhile before it is made. These are the seconds of
+ * SETTLE_SWEEPS sweeps, or fewer if the slow sweeps lose the cost of the move earlier. */
 static double settle_s(const kl_keeper *k, const kl_keeper_prospect *p) {
     double lost_s = p->cost_s * k->costs.doubt / (1 - p->sweep_s / p->stay_sweep_s);
     return fmin(fmax(SETTLE_LEAST_S, fmin(SETTLE_SWEEPS * k->watch.sweep_s, lost_s)), SETTLE_MOST_S);

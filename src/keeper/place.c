@@ -25,7 +25,7 @@ static int faster_first(const void *a, const void *b) {
 }
 
 /* Put the fastest hosts first. Among equally fast hosts, hosts in use come first. Apart from that, hosts keep
- * the order of the table. If memory runs out, all hosts keep it. */
+ * the order of the table. If memory runs out, all hosts keep the order of the table. */
 static void order_by_speed(const kl_keeper *k, uint32_t *order) {
     choice *choices = malloc((k->count + 1) * sizeof *choices);
     double best = 0;
@@ -49,8 +49,8 @@ static double share_of(const kl_keeper *k, const kl_keeper_host *h) {
     return h->qos;
 }
 
-/* Give ranks to the hosts in `order`. If `last` is true, use only hosts with many failures, otherwise only
- * hosts with few. Return the number of ranks that now have a host. */
+/* Give ranks to the hosts in `order`. If `last` is true, use only hosts with more than FAILURES_TOLERATED
+ * failures, otherwise only the other hosts. `placed` ranks already have a host. Return their new number. */
 static uint32_t fill(kl_keeper *k, const uint32_t *order, const char *names, bool last, uint32_t placed) {
     for (uint64_t i = 0; i < k->count && placed < k->options.ranks; i++) {
         if (order[i] >= k->count)

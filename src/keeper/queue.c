@@ -274,8 +274,8 @@ void kl_slurm_name(const char *options, const char *program, uint64_t token, cha
     snprintf(name, KL_SLURM_NAME_BYTES, "%.40s-%016llx", given, kl_ull(token));
 }
 
-/* Find the number of a job at the beginning of a line. ";" and the name of a cluster may follow it. Plugins
- * of a site may print lines before it. */
+/* Find the number of a job at the beginning of a line. A ";" and the name of a cluster may follow the number.
+ * Other lines may come first, because plugins of the site can make sbatch print them. */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     job[0] = '\0';
     while (*text) {
@@ -287,7 +287,7 @@ bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     return *job != '\0';
 }
 
-/* Return whether this error message leaves it unclear whether Slurm's controller has accepted the job. */
+/* Return whether Slurm's controller may have accepted the job although sbatch printed this error message. */
 bool kl_slurm_is_unclear(const char *said) {
     static const char *const WORDS[] = {"timed out",  "Timed out",    "Unable to contact",
                                         "Zero Bytes", "ommunication", "onnection"};

@@ -42,7 +42,8 @@ void kl_keeper_answer(kl_keeper *k, bool refused, const char *format, ...) {
     k->refused = refused;
 }
 
-/* Append the name of a host if there is room for it and for "…". Return the new length. */
+/* Append the name of a host. If the name would leave no room for "…", append "…" instead. Return the new
+ * length. */
 static size_t add_name(kl_keeper_list *list, size_t length, const kl_keeper_host *h, uint32_t ranks) {
     static const size_t MORE_BYTES = sizeof ", …";
     char name[KL_KEEPER_NAME_BYTES + 16];

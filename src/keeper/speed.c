@@ -12,8 +12,8 @@ double kl_keeper_rank_speed(const kl_keeper *k, const kl_keeper_host *h) {
 
 /* Forecast the seconds of a sweep on the hosts chosen for the next attempt. The loop balances its rows, so a
  * sweep takes the number of rows divided by the sum of all rates. Ranks that share a core make other ranks
- * wait, which makes a sweep longer but does not change the rates. On other hosts this wait may be shorter. So
- * the least product of sweep time and rates so far is taken as the number of rows. */
+ * wait. Waiting makes a sweep longer but does not change the rates, so sweep time × rates can be too large.
+ * Therefore use the least value of sweep time × rates so far as the number of rows. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *k) {
     double here = 0, there = 0;
     for (uint64_t i = 0; i < k->count; i++) {

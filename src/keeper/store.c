@@ -1,5 +1,5 @@
-/* Store the keeper's state as text, from which another keeper continues. The text has no times of a clock,
- * and no planned move whose outcome is not known yet. */
+/* Store the keeper's state as text, from which another keeper continues. The text leaves out clock times, and
+ * a planned move whose outcome is not known yet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +113,7 @@ static void take_numbers(kl_keeper *k, const kl_field *f) {
         k->costs.doubt = positive(f) > 1 ? positive(f) : 1;
 }
 
-/* Take a line about the host that the last line "host" has named. */
+/* Read a line that describes the host `h`. An earlier line "host" has named this host. */
 static void take_host(kl_keeper_host *h, const kl_field *f) {
     if (kl_field_is(f, "host_slots"))
         h->slots = (uint32_t)kl_field_count(f);
@@ -182,8 +182,8 @@ static void go_on(kl_keeper *k, bool alive) {
         k->state = KL_KEEPER_NEW;
     k->since_s = k->watch.started_s = k->now_s;
     if (ran && alive)
-        kl_keeper_look(k, true); /* measure hosts now, because only hosts with ranks or failures, and drained
-                                    hosts, are stored */
+        kl_keeper_look(k, true); /* measure the other hosts now: the text has only hosts with ranks, drained
+                                    hosts, and hosts with failures */
 }
 
 kilter_status kl_keeper_restore(kl_keeper *k, const char *text, size_t size, bool alive, double now_s,

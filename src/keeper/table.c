@@ -84,8 +84,8 @@ static bool knows_all(kl_keeper *k, const kl_keeper_report *r) {
     return r->ranks > 0;
 }
 
-/* Note on which hosts the ranks are, as the program reports. If the report names unknown hosts, its names may
- * differ from those of the list. Then the ranks are assumed to be where they were started. */
+/* Store on which hosts the ranks run, as the program reports. If the report has a name that is not in the
+ * table, ignore its names, and assume that each rank runs where it was started. */
 static void take_places(kl_keeper *k, const kl_keeper_report *r) {
     if (!r->hosts || !knows_all(k, r))
         return;
@@ -126,8 +126,8 @@ static void learn_rate(kl_keeper *k) {
         k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
 }
 
-/* Return an average over time. To average rates, callers pass 1 / rate: the times of sweeps add up, but their
- * rates do not. */
+/* Return an average over time. To average rates, callers pass 1 / rate, the time of a row. Times of rows add
+ * up, but rates do not. */
 double kl_keeper_smooth(double mean, double value, double weight) {
     return mean > 0 ? mean + weight * (value - mean) : value;
 }

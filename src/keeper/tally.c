@@ -7,8 +7,8 @@ void kl_keeper_tally_launch(kl_keeper *k) {
     k->tally.by_hand = false;
 }
 
-/* Handle the first report of an attempt. If its checkpoint is newer than the last one known, the previous
- * attempt has made progress. */
+/* Handle the first report of an attempt. If it names a newer checkpoint than all reports before, the previous
+ * attempt has saved that checkpoint. So the previous attempt has made progress. */
 void kl_keeper_tally_first(kl_keeper *k) {
     if (k->watch.saved > k->tally.saved) {
         k->tally.saved = k->watch.saved;
@@ -18,8 +18,8 @@ void kl_keeper_tally_first(kl_keeper *k) {
     k->tally.refused_s = 0;
 }
 
-/* Return whether the attempt has saved new sweeps. Only saved sweeps count as progress, because all others
- * are lost with the attempt. */
+/* Return whether the attempt has saved new sweeps. Only saved sweeps count as progress, because all other
+ * sweeps are lost when the attempt ends. */
 static bool saved_something(kl_keeper *k) {
     if (k->watch.saved > k->tally.saved)
         k->tally.saved = k->watch.saved;

@@ -9,14 +9,14 @@ static const double FIRST_SWEEP = 3;     /* limit for the first sweep, as a mult
 static const double START_LEAST_S = 30;  /* least time limit in seconds for the first report of an attempt */
 static const double START_LAUNCHES = 10; /* time limit for the first report, as a multiple of the time from
                                             launch to first report in earlier attempts */
-static const double WATCHED_MOST_S =
-    1; /* if the clock moves further than this between two calls, the keeper itself was stopped */
+static const double WATCHED_MOST_S = 1; /* greatest number of seconds between two calls that counts as silence
+                                           of the program; in a longer gap, the keeper itself was stopped */
 static const double MARGIN_LEAST_S = 10; /* the run is saved at least this many seconds before a time limit */
 static const double SMOOTH_S =
-    1; /* time constant in seconds of averages over time; speeds change, because other programs come and go */
-static const double LEARN_S = 10; /* time constant in seconds for learning the least time of a sweep */
+    1; /* time constant in seconds of averages over time; short, because other programs come and go */
+static const double LEARN_S = 10; /* time constant in seconds for learning the number of rows in a sweep */
 static const double MARGIN_SAVES =
-    5; /* time reserved for saving, as a multiple of the time that a save has taken */
+    5; /* time reserved for saving, as a multiple of: longest time of a save + longest time of a sweep */
 
 void kl_keeper_watch_launch(kl_keeper *k) {
     k->watch = (kl_keeper_watch){.started_s = k->now_s};
@@ -43,9 +43,9 @@ static void note_first(kl_keeper *k, const kl_keeper_report *r) {
     k->tally.reported = true;
 }
 
-/* Learn the least product of the seconds of a sweep and the rate of all ranks. A single product may be too
- * small, because the rates are a little older than the time of the sweep. So each report changes the result
- * only a little. */
+/* Learn the number of rows in a sweep: the least value of sweep time × rate of all ranks. A single value may
+ * be too small, because the rates are a little older than the sweep time. So each report changes the learned
+ * number only a little. */
 static void learn_rows(kl_keeper *k, double passed_s) {
     double rows = 0;
     for (uint64_t i = 0; i < k->count; i++)

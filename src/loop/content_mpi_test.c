@@ -532,7 +532,7 @@ static void call_from_within(function f, int call) {
     free_world(&w);
 }
 
-/* Deliver nothing, empty messages, and messages that a row sends to itself or to all rows. */
+/* Count a delivered message, and check its bytes and its place in the order of delivery. */
 static bool count_messages(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
     uint64_t *last = user, key = to * 1000 + from;
     CHECK(data && bytes == from % 3 && key >= *last && (bytes == 0 || *(const char *)data == 'x'));

@@ -18,7 +18,7 @@ typedef struct kl_detector {
      * NULL: there are none */
     struct kl_watch *watch;
     kl_liveness *lines; /* on the other ranks: the connection (line) to rank 0; NULL: there is none */
-    /* invitations to connect to rank 0; NULL: the loop is open, so they are not needed */
+    /* invitations to connect to rank 0, used while the loop is opened; NULL: the ranks have connected */
     uint8_t *invitations;
     double patience_s;   /* seconds that other ranks may be silent while the loop is opened or closed */
     double until_s;      /* after this time, a silent rank counts as dead; 0: silence does not count, because

@@ -67,7 +67,8 @@ static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *er
     return KILTER_OK;
 }
 
-/* Count the bytes of row content two times: once for the message, and once for the program's copy. */
+/* Get memory for the rows that come to this rank. Their row content counts twice, because both the message
+ * and the program's copy of the content need memory. */
 static kl_room find_room(kilter_loop *l) {
     kl_content *c = &l->rank.content;
     const kl_layout *layout = &l->rank.layout;
@@ -79,8 +80,8 @@ static kl_room find_room(kilter_loop *l) {
     return fits ? KL_ROOM_FITS : KL_ROOM_NONE;
 }
 
-/* Get memory for the rows that this rank will have after the move. All ranks get it or none does, because
- * rows move only if all ranks have memory. */
+/* Get memory for the rows that this rank will have after the move. Rows move only if all ranks get this
+ * memory. If one rank does not get it, all ranks give it back. */
 static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     double began_s = kl_loop_now_s(l);
@@ -184,7 +185,7 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     if (a->set && !kl_loop_requests(a->set))
         return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->name);
     kilter_status status = operations[a->act](l, a, error);
-    /* the loop is broken if a function of the program has called it, which is an error */
+    /* The operation may call functions of the program. If such a function calls the loop, the loop fails. */
     if (status == KILTER_OK && l->bundle->phase == KL_BROKEN)
         status = l->bundle->failure.status;
     if (status == KILTER_OK && a->set)

@@ -75,7 +75,7 @@ static kilter_status hear(kilter_loop *l, kl_mail mail, kilter_error *error) {
 }
 
 static kilter_status copy_of(kilter_loop *l, const copying *c, int rank, kilter_error *error) {
-    /* use memory of the group, because MPI may write into it after a failure */
+    /* receive into memory that stays allocated after a failure, because MPI may still write into it */
     uint64_t *shared = (uint64_t *)l->bundle->group.shared;
     kilter_status status = hear(l, mail_of(rank, shared, sizeof *shared), error);
     uint64_t count = *shared;

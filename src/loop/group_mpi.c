@@ -17,8 +17,8 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's text has several lines; make one of
-                                                                 them */
+    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's text has several lines; join
+                                                                 them into one line */
         ;
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
@@ -261,9 +261,9 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* Number of ranks in a pair. Each of the two ranks sends one message to the other, and can wake it by its
- * doorbell. With more ranks, MPI may forward messages through a rank, and a sleeping rank would delay them.
- */
+/* Number of ranks in a pair. Each of the two ranks sends one message to the other, and can wake the other by
+ * a doorbell. With more than two ranks, MPI may forward messages through a rank. A sleeping rank would delay
+ * these messages. */
 enum { PAIR = 2 };
 
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,

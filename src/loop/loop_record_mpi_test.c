@@ -157,7 +157,7 @@ static void record_a_loop(kilter_loop_options o, const char *kind, int most) {
     kilter_loop_summary_get(loop, &summary);
     char decision[400];
     snprintf(decision, sizeof decision, "%s",
-             summary.decision); /* copy the text, because it belongs to the loop, which is closed by now */
+             summary.decision); /* copy the text, because closing the loop below frees it */
     summary.decision = decision;
     uint64_t mine = own_iterations(loop), iterations[64];
     MPI_Gather(&mine, 1, MPI_UINT64_T, iterations, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);

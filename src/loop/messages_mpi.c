@@ -24,8 +24,8 @@ static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *
     return status;
 }
 
-/* Measure messages between neighbours. Each rank sends to the next rank, as it will do later for rows at
- * their common border. data: memory for two messages. */
+/* Measure messages between neighbours. Each rank sends to the next rank, as ranks later send the rows at
+ * their borders. data: memory for two messages. */
 static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, double *best_s,
                                      kilter_error *error) {
     kl_requests requests = {0};
@@ -67,8 +67,8 @@ static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kil
     if (status != KILTER_OK)
         return status; /* not freed after a failure, because MPI may still write into this memory */
     free(data);
-    /* Outside simulations, assume a length of the system's time slice. Measuring it would cost more than a
-     * short loop could gain. */
+    /* Outside simulations, assume that the system's time slice (quantum) lasts GUESSED_QUANTUM_S. Measuring
+     * the time slice would cost more time than a short loop could gain. */
     *messages = (kl_messages){s[0],
                               {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES},
                               (g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S)};

@@ -390,8 +390,8 @@ static void test_death(const char *name, int when, int who, bool leaves) {
 
 /* --- a rank that dies while others open the loop --- */
 
-static int halves_left = -1; /* number of begins and returns of collective operations that this rank survives;
-                                below 0: it does not die */
+static int halves_left = -1; /* number of calls of pass_half() that this rank survives; each collective
+                                operation makes two such calls; below 0: the rank does not die */
 
 static void pass_half(void) {
     if (halves_left-- == 0)

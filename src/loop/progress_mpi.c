@@ -17,7 +17,7 @@ struct kl_loop_progress {
     char *folder;
     kl_keep_progress is;
     kl_keep_seen seen;
-    kl_keep_request asked; /* the keeper's last request; answered when is.answered is the request's number */
+    kl_keep_request asked; /* the keeper's last request; answered if its number is at most is.answered */
     uint64_t carried;      /* number of the request that the next checkpoint answers; 0: none */
     double began_s;        /* time of the last kilter_loop_begin() */
     double looked_s, written_s, period_s;

@@ -35,7 +35,7 @@ struct kl_loop_record {
     double heard_s; /* time of the last round of reports */
     /* written_s: time of the last recorded round; stayed_s: time of the last decision to stay */
     double written_s, stayed_s;
-    kl_verdict verdict; /* verdict on moving in the last recorded round */
+    kl_verdict verdict; /* verdict of the last recorded decision about moving rows */
     /* number of the round in which rows last moved, if the record has no outcome of this move yet;
      * otherwise 0 */
     uint64_t moved_in;

@@ -8,9 +8,9 @@
 #include "sys/sys.h"
 
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
-/* Offset in bytes at which short rows begin in their mapping. If rows began exactly at a page, access
- * would be up to a tenth slower than with the offset that malloc() uses. Long rows do not have this
- * effect. They get no offset, so that they share no page. */
+/* Offset in bytes at which short rows begin in their mapping. If row 0 began exactly at a page, access to
+ * short rows would be up to a tenth slower than with this offset, which malloc() uses, too. Rows of at least
+ * a page are not slower without an offset. They get none, so that no two of them share a page. */
 static const size_t SKEW_BYTES = 64;
 /* Arrays of at least this size get large pages where the system has them. This saves page faults when rows
  * arrive, and cache misses when they are read. When rows leave, their memory stays allocated until the system

@@ -152,8 +152,8 @@ static double between_failures_s(const kilter_loop *l, double now_s) {
                                        l->saver->failures);
 }
 
-/* Return the seconds between two checkpoints. If the user chose no interval, they are at least twice the
- * seconds that writing a checkpoint takes. */
+/* Return the interval between two checkpoints in seconds. If the user chose no interval, the interval is at
+ * least twice as long as writing a checkpoint takes. */
 static double interval_s(const kilter_loop *l, double now_s) {
     const kl_saver *v = l->saver;
     if (v->fixed_s > 0)
@@ -239,8 +239,8 @@ static void make_word(kilter_loop *l, uint64_t sweep, double now_s) {
     uint64_t hooks = next_word(l, sweep, now_s, &sweep_s);
     bool at_once = l->bundle->group.ranks == 1 || (sweep_s >= WORDS_S && l->options.kind == KILTER_DOALL);
     *w = *now;
-    if (now->save_at == sweep) { /* the ranks save before this sweep, so the next message must not plan it
-                                    again */
+    if (now->save_at == sweep) { /* the ranks save before this sweep already, so the next message must not
+                                    ask for the same checkpoint again */
         w->save_at = KL_NO_SWEEP;
         w->stops = false;
     }
@@ -331,8 +331,8 @@ kilter_status kl_loop_saver_look(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* End all messages and the checkpoint under way. The last message of rank 0 may be about a sweep that never
- * comes. */
+/* Receive the last message of rank 0 about saving, even if the loop closes before the sweep for which the
+ * message is meant. Then wait for the checkpoint that is being written. */
 kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error) {
     kl_saver *v = l->saver;
     if (!v || !v->settled)

@@ -102,11 +102,12 @@ typedef struct kl_saver {
     unsigned generations; /* on rank 0: number of checkpoints to keep */
     uint64_t newest; /* on rank 0: number of the newest generation (checkpoint file) that this loop knows */
     bool settled;    /* true: the loop was resumed, or there was nothing to resume from */
-    /* true: the loop saves and then stops, as the keeper requested; the keeper is answered when all ranks
-     * know this */
+    /* true: the loop saves and then stops, as the keeper requested; rank 0 answers the keeper only when all
+     * ranks know whether the loop stops */
     bool stopping;
     bool stopped; /* true: the loop was saved and stopped on request */
-    /* totals of the program's earlier processes: number of sweeps, number of failures, seconds */
+    /* totals of the program's earlier processes. sweeps_before: number of sweeps; failures: number of
+     * failures; before_s: seconds for which they ran */
     uint64_t sweeps_before, failures;
     double before_s;
     double load_s;
@@ -135,8 +136,8 @@ struct kilter_loop;
 /* Get the memory that a checkpoint needs besides the copy of the rows. This is done early, so that later
  * checkpoints do not fail for lack of memory. Return false if memory ran out. */
 bool kl_saving_prepare(struct kilter_loop *loop);
-/* Save the rows before a sweep. Collective. If the file cannot be written, this is not an error of the loop.
- * stops: the program stops after saving. */
+/* Save the rows before a sweep. Collective. If the file cannot be written, the loop continues. sweeps: number
+ * of sweeps done; stops: true if the program stops after saving. */
 kilter_status kl_saving_begin(struct kilter_loop *loop, uint64_t sweeps, bool stops, kilter_error *error);
 /* Continue with a checkpoint that is being written, without waiting. */
 kilter_status kl_saving_look(struct kilter_loop *loop, kilter_error *error);

@@ -10,8 +10,8 @@ static kl_mail mail_of(kl_schedule *s) {
     return (kl_mail){.data = &s->word, .bytes = sizeof s->word, .tag = KL_TAG_WORD};
 }
 
-/* Begin to send a word. Rank 0 must not change a word while it is being sent, so it first waits until the
- * last word was sent. */
+/* Begin to send a word. Rank 0 must not change the word while it is being sent. So kl_schedule_take() waits
+ * on rank 0 until the word is sent. */
 kilter_status kl_schedule_send(kl_group *g, kl_schedule *s, kilter_error *error) {
     s->on_way = true;
     return g->rank == 0 ? kl_group_pass_on(g, &s->requests, mail_of(s), error) : KILTER_OK;

@@ -7,16 +7,16 @@ static const double WATCHED_S = 0.06;
 /* A core is watched if other threads had it for more than DELAYED_PART of the time in which this thread was
  * ready. It counts as shared if they had it for more than SHARED_PART of the time while it is watched. */
 static const double DELAYED_PART = 0.05, SHARED_PART = 0.08;
-/* The share is updated only from windows of time in which the thread was ready for at least this part. In
- * such a window the thread used all the time that it could get. */
+/* A window is the time between two samples. The share is updated only from windows in which the thread was
+ * ready for at least this part of the window. Then the thread used all the time that it could get. */
 static const double READY_PART = 0.9;
 static const double IDLE_S = 0.1; /* idle times of the core are compared over this number of seconds, because
                                      the system counts idle time in ticks of 0.01 s */
 static const double IDLE_PART =
     0.1; /* the other threads count as gone if the core was idle for more than this part of the time */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-/* when the thread has had the core alone for this number of seconds, the doubled lengths of pauses and of
- * shared phases are reset */
+/* hold_s and spin_s grow each time they are used; when the thread has had the core alone for this number of
+ * seconds, both are reset to 0 */
 static const double CALM_S = 1;
 static const double LEAST_QUANTUM_S =
     1e-3; /* shortest time slice in seconds that is assumed; no scheduler uses shorter ones */

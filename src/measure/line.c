@@ -7,8 +7,8 @@ static const double KEPT =
     0.8; /* factor by which each new reading multiplies the weight of all older readings */
 /* If the numbers of all readings differ by less than this part of their mean, they do not show a slope. */
 static const double ALIKE = 0.02;
-/* Numbers must differ by about this part to show with which power the cost grows. If they differ less, the
- * readings mostly show noise. */
+/* The numbers of the readings must differ by about this part of their mean to show the power with which the
+ * cost grows. If the numbers differ less, the readings mostly show noise. */
 static const double APART = 0.15;
 static const double MOST_BEND = 1;
 static const double LEAST_S = 1e-9; /* smallest cost in seconds whose logarithm is used */
@@ -36,9 +36,9 @@ void kl_line_add(kl_line *line, double number, double seconds) {
     add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-/* Fit a power to the logarithms. An artificial reading is added. Its number is APART from the mean, as a
- * logarithm, and its cost is proportional to its number. It pulls the exponent towards 1 if the numbers
- * differ little. */
+/* Fit a power to the logarithms of the readings. Add an artificial reading: the logarithm of its number
+ * differs from the mean by APART, and its cost is proportional to its number. If the real numbers differ
+ * little, this reading pulls the exponent towards 1. */
 static kl_curve power(const struct kl_line_sums *logs) {
     double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
     bend = fmax(0, fmin(MOST_BEND, bend));

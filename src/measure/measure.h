@@ -24,9 +24,10 @@ double kl_stat_sd(const kl_stat *stat);
 /* Return the standard deviation divided by the mean; 0 if the mean is 0. */
 double kl_stat_cv(const kl_stat *stat);
 
-/* The share of its core that a thread can get. It is measured while the thread is always ready: the time in
- * which the thread ran, divided by the time in which it was ready. While the thread sleeps at times, the last
- * known share is used, until the core is seen idle. If all fields are zero, nothing is known. */
+/* The share of its core that a thread can get: the time in which the thread ran, divided by the time in which
+ * the thread was ready to run. The share can be measured only while the thread hardly sleeps. While the
+ * thread sleeps more, the share measured last is used, until the core is seen idle. If all fields are zero,
+ * nothing is known. */
 typedef enum kl_core_mode {
     KL_CORE_OWN, /* no other thread wants the thread's core */
     /* other threads may want the core; this thread must not sleep, so that its share can be measured */
@@ -53,8 +54,8 @@ typedef struct kl_core_share {
     /* part of the time in which the thread waits for messages; while it sleeps, the part in which it is not
      * ready to run */
     double slack;
-    /* used after sleeping has left no slack; spins_until_s: time until which the thread does not sleep
-     * again; spin_s: length of this pause in seconds */
+    /* set when the thread stops sleeping because it has hardly any slack; spins_until_s: time until which
+     * the thread does not sleep again; spin_s: seconds from the stop until this time */
     double spins_until_s, spin_s;
     double since_s; /* time at which the present mode began */
     double hold_s;  /* seconds for which the core counts as shared before the share is measured again */
@@ -76,8 +77,8 @@ void kl_core_share_add(kl_core_share *core, const kl_core_sample *sample);
  * If all fields are zero, nothing is known. */
 typedef struct kl_pace {
     double seconds, units; /* weighted sums of seconds and of units; the weights of older work decay */
-    double spread; /* sum of squared relative deviations from the pace, weighted by seconds and by the same
-                      decay */
+    double spread; /* sum over pieces of work: squared relative deviation from the pace, times the seconds of
+                      the piece; older work has less weight, as above */
 } kl_pace;
 
 /* Add `units` of work that took `seconds`. memory_s > 0: after this many seconds of further work, a value
@@ -85,10 +86,10 @@ typedef struct kl_pace {
 void kl_pace_add(kl_pace *pace, double seconds, double units, double memory_s);
 double kl_pace_unit_s(const kl_pace *pace); /* Return the pace in seconds per unit; 0: not known. */
 
-/* The cost of a message: m_o + λ·bytes, where m_o is the start-up time and λ is the time per byte. It is
- * fitted by least squares to the quickest exchange of each size, in this window of time and the previous one.
- * Slower exchanges may have been delayed by other messages. If the sizes are too similar to show λ, it keeps
- * its value. If all fields are zero, nothing is known. */
+/* The cost of a message: m_o + λ·bytes, where m_o is the start-up time and λ is the time per byte. Both are
+ * fitted by least squares to the quickest exchange of each size, in the present window of time and the
+ * previous window. Slower exchanges may have been delayed by other messages. If the sizes are too similar to
+ * show λ, λ keeps its value. If all fields are zero, nothing is known. */
 enum { KL_MSGCOST_SIZES = 32 };
 typedef struct kl_msgcost_size { /* class i: messages of 2^(i−1) to 2^i bytes */
     bool known;
@@ -109,8 +110,8 @@ void kl_msgcost_add(kl_msgcost *cost, double bytes, double seconds);
 kl_linear
 kl_msgcost_fit(const kl_msgcost *cost); /* Return m_o and λ of the fit. Both are 0 if there are no
                                            measurements. λ is 0 while all messages have had the same size. */
-/* Begin a new window of time, and forget the window before the present one. If the present window has too few
- * exchanges, it goes on instead. */
+/* End the present window of time and begin a new one. Forget the window before the present one. If the
+ * present window has too few exchanges, change nothing. */
 void kl_msgcost_next_window(kl_msgcost *cost);
 
 /* A cost in seconds that grows with a number, such as the number of tasks: fixed_s + per_unit_s·number^(1 +
@@ -132,8 +133,8 @@ typedef struct kl_line {
     struct kl_line_sums {
         /* weighted means of the numbers (x) and of the seconds (y); in `logs`, of their logarithms */
         double x, y;
-        /* weighted sums; spread_x: of squared deviations of x; with_y: of the deviations of x times those of
-         * y */
+        /* weighted sums over all readings, with the means X of x and Y of y; spread_x: sum of (x − X)²;
+         * with_y: sum of (x − X)·(y − Y) */
         double spread_x, with_y;
     } plain, logs;
     double least_x, most_x; /* smallest and largest number of all readings */
@@ -142,8 +143,8 @@ typedef struct kl_line {
 void kl_line_add(kl_line *line, double number, double seconds);
 kl_curve kl_line_fit(const kl_line *line); /* Return the fitted curve; all zero if there are no readings. */
 
-/* The weighted average performance of a worker, as in the policy AWF: its k-th chunk counts k times. If all
- * fields are zero, it has done no chunk. */
+/* The weighted average performance of a worker, as in the policy AWF: the worker's k-th chunk has weight k.
+ * If all fields are zero, the worker has done no chunk. */
 typedef struct kl_wap {
     uint64_t chunks;
     double seconds, units; /* Σ k·seconds_k, Σ k·units_k */
@@ -163,8 +164,8 @@ typedef struct kl_worker_view {
     kl_stat unit_s;
     kl_stat run_unit_s; /* seconds per unit in this run only; each task gives one value */
     kl_pace pace;       /* present pace of the worker, in seconds per unit */
-    /* seconds per unit of the last tasks, newest first; of tasks that were reported together, only the least
-     * value counts; 0: too few tasks */
+    /* seconds per unit of the last tasks, newest first; if tasks were reported together, each has the least
+     * value of them; 0: there were fewer tasks */
     double quickest_s[KL_QUICKEST];
     kl_wap wap;        /* weighted average of the worker's performance in this run */
     double prior_rate; /* worker's rate at the start of the run, divided by the mean rate of all workers; 0:
@@ -181,10 +182,11 @@ typedef struct kl_worker_view {
     double busy_s, units;
 } kl_worker_view;
 
-/* Return the worker's present rate in units per second; 0: not known or not present. It is one over the pace.
- * The pace changes slowly, so a worker that has become slow is noticed by its last tasks. These count if the
- * last two took more than four times the pace, or the last three more than two times. Then the rate is one
- * over the time per unit of the quickest of them. One long task alone has no effect. */
+/* Return the worker's present rate in units per second; 0: not known or not present. The rate is 1/pace,
+ * unless the worker has become slow. The pace changes slowly, so the last tasks show earlier whether a worker
+ * is slow. It is slow if each of its last two tasks took more than four times the pace. It is also slow if
+ * each of its last three tasks took more than twice the pace. The rate of a slow worker is 1/(seconds per
+ * unit of the quickest of these tasks). One long task alone has no effect. */
 double kl_worker_rate(const kl_worker_view *worker);
 
 /* The assumptions of a forecast about one worker. */
@@ -193,9 +195,10 @@ typedef struct kl_lane {
     double free_s; /* seconds until the worker has done its queue */
 } kl_lane;
 
-/* Compute the assumptions of a forecast about a worker. A worker that has been silent for longer than its
- * queue should take counts as slower. Then its rate is its queue divided by its silence. Its queue is
- * expected to take the same time again. mean_rate: rate of a worker without measurements, > 0. */
+/* Compute the assumptions of a forecast about a worker. If the worker has been silent for longer than its
+ * queue should take, it counts as slower. Its rate is then the units in its queue, divided by the seconds of
+ * silence. The queue is expected to take the same number of seconds again. mean_rate: rate that is assumed
+ * for a worker without measurements, > 0. */
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
 /* A crew holds the P workers of a farm in sorted order, with sums over them. So no decision needs a loop over
@@ -245,9 +248,9 @@ double kl_crew_mean_rate(const kl_crew *crew);
 
 /* --- queries that need a mean rate above 0; they leave out worker `without` (UINT32_MAX: no worker) --- */
 
-/* Return the sums over the workers with free_s < within_s. Overdue workers form a group if the times since
- * their last messages differ by less than a fifth. The rate of a group may be up to 0.83 % too low; all other
- * results are exact. */
+/* Return the sums over the workers whose queues will be done within within_s (free_s < within_s). Overdue
+ * workers may be added as a group if the times since their last messages differ by at most a fifth. The rate
+ * of such a group may be up to 0.83 % too low; all other results are exact. */
 kl_crew_part kl_crew_free_within(const kl_crew *crew, double within_s, uint32_t without);
 /* Return the largest free_s of all workers; 0: there is no worker. */
 double kl_crew_longest_s(const kl_crew *crew);
@@ -349,8 +352,8 @@ typedef struct kl_snapshot {
     const kl_crew *crew; /* sums over these workers, which are always up to date */
     kl_stat unit_s;      /* seconds per unit of single tasks, over all workers */
     kl_sizes sizes;      /* histogram of the sizes of tasks */
-    /* m_o [s] and λ [s/byte]; each is the smaller of two values: from probes, and from the messages of runs
-     */
+    /* m_o [s] and λ [s/byte] of a message; both are from probes alone or both from all messages, whichever
+     * gives the smaller m_o */
     kl_linear message;
     double answer_s;     /* seconds that the master works to answer a worker's request; 0: not known */
     double round_trip_s; /* seconds from sending a small message until its answer arrives; 0: not known */

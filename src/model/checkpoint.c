@@ -13,8 +13,9 @@ double kl_model_between_failures_s(double ran_s, uint64_t failures) {
     return fmax(ran_s / (double)failures, LEAST_S);
 }
 
-/* The formula holds if a checkpoint takes much less time than there is between failures. If a checkpoint
- * takes more than two times this time, the program spends half of its time on checkpoints. */
+/* The formula holds if a checkpoint takes much less time than passes between two failures. If a checkpoint
+ * takes more than twice the time between failures, the interval is as long as a checkpoint. The program then
+ * spends half of its time on checkpoints. */
 double kl_model_checkpoint_s(double cost_s, double between_failures_s) {
     return fmax(cost_s, sqrt(2 * cost_s * between_failures_s));
 }

@@ -6,8 +6,8 @@
 
 /* Return the seconds in which the workers together do `units`, if each begins when it becomes free. One more
  * worker, of own_rate, begins at once. longest_s: time until the last worker is free. The search starts with
- * all workers, then leaves out those that are busy for longer than the result, and repeats this. Each step
- * shortens the time, so the search ends, usually after two steps. */
+ * all workers. Each step leaves out the workers that become free later than the time found so far. Each step
+ * shortens this time, so the search ends, usually after two steps. */
 static double level_s(const kl_snapshot *s, double units, double own_rate, uint32_t without,
                       double longest_s) {
     double level = INFINITY;
@@ -58,9 +58,9 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* Return the least time for the last tasks, if fewer tasks than workers are left; otherwise return 0. Then
- * the fastest workers, without `worker`, do one task each, and the slowest of these workers decides. Without
- * this limit the result could be less than the time of one task. */
+/* If fewer tasks than workers are left, return the least seconds that these tasks take. Otherwise return 0.
+ * Each of the fastest workers, except `worker`, does one task, and the slowest of them ends last. Without
+ * this limit, the forecast could be less than the time of one task. */
 static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_units) {
     double speed = 0, own = kl_worker_rate(&s->workers[worker]);
     uint32_t ranked = kl_crew_ranked(s->crew);

@@ -23,13 +23,15 @@ typedef struct kl_farm_model {
 uint32_t kl_model_capability(const kl_farm_model *m);
 
 /* The next functions assume that each worker gets work and bytes in proportion to its speed, so that all
- * workers end together. The sum of the workers' speeds is `speed` > 0. The worker on which work_s was
- * measured has speed 1. So T_c/speed replaces T_c/n in expressions (7) to (9) of the paper. */
+ * workers end together. The argument `speed` (above 0) is the sum of the workers' speeds. The worker on which
+ * work_s was measured has speed 1. These functions use T_c/speed where expressions (7) to (9) of the paper
+ * have T_c/n. */
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers,
                             double speed); /* Return the seconds of an iteration [T_t]. */
 /* Return the parallel efficiency of an iteration, E = T_c/(speed·T_t). */
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
-/* Return the performance index P_i = T_t/E of equation (13). It is least for the best number of workers. */
+/* Return the performance index P_i = T_t/E of equation (13). The best number of workers has the lowest
+ * index. */
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
 
 /* of_fastest(self, n) returns the sum of the speeds of the n fastest workers, n ≥ 1. The worker on which
@@ -52,22 +54,22 @@ typedef struct kl_index {
     const void *self;
 } kl_index;
 uint32_t kl_model_lowest(const kl_index *index, uint32_t most);
-/* Choose a number of workers from 1 to `most`; the fastest workers are taken first. For workers of different
- * speeds, kl_model_capability_of() computes the same as kl_model_capability(). The function
- * kl_model_best_of() returns the number with the smallest P_i that is not above this capability. Both call
- * of_fastest() O(log most) times. */
+/* Choose a number of workers from 1 to `most`, if the fastest workers are used first. The function
+ * kl_model_capability_of() is kl_model_capability() for workers of different speeds. The function
+ * kl_model_best_of() tries the numbers up to this capability, and returns the number with the lowest index
+ * P_i. Both functions call of_fastest() O(log most) times. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most);
 
 /* Work that is dealt in rounds. In each round every worker gets one chunk, before it has finished its chunk
  * of the previous round. The size of a chunk is proportional to its worker's speed. */
 typedef struct kl_rounds {
-    const double *part; /* part[0 … count−1]: parts of the work and of the bytes that the rounds deal; each is
-                           > 0, and their sum is 1 */
+    const double *part; /* part[i]: part of the work, and of the bytes, that round i deals, for i = 0 …
+                           count−1; each part is > 0, and all parts add up to 1 */
     size_t count;       /* number of rounds, at least 1 */
     double tasks;       /* number of tasks in all rounds */
-    double task_sd_s; /* standard deviation of a task's seconds, on the worker on which T_c was measured */
-    double answer_s;  /* seconds that the master works for one chunk; 0: not known, then m_o is used */
+    double task_sd_s;   /* standard deviation of a task's seconds, on the worker on which T_c was measured */
+    double answer_s;    /* seconds that the master works for one chunk; 0: not known, then m_o is used */
     bool uneven; /* true: the workers' speeds differ by more than the times of tasks do, so the workers soon
                     get out of step */
 } kl_rounds;
@@ -85,19 +87,20 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation
 /* A resource that workers share. Each task uses it for task_s. At most `servers` tasks use it at full speed
  * at the same time. If there are more tasks, they share it evenly. */
 typedef struct kl_station {
-    double task_s, servers; /* number of servers of the resource, at least 1 */
+    double task_s, servers; /* servers: number of tasks that the resource serves at full speed, at least 1 */
 } kl_station;
 
-/* Return the tasks per second at a station, if each worker spends away_s between two uses of it. This is
- * exact for evenly shared resources, for any distribution of the times. */
+/* Return the tasks per second that a station serves, if each worker spends away_s between two uses of the
+ * station. The result is exact if tasks share the station evenly, whatever the distribution of their times.
+ */
 double kl_station_rate(const kl_station *station, double away_s, uint32_t workers);
 
 /* How much the tasks of a run use each shared resource. */
 typedef struct kl_load {
     kl_use use;
     double task_s;     /* seconds that one task would take if its worker were alone on the machine */
-    double beyond;     /* ratio of the measured time of the run's tasks to the time that task_s and sharing
-                          explain */
+    double beyond;     /* measured time of a task, divided by the time that the model computes from task_s and
+                          from sharing */
     uint32_t workers;  /* number of workers in the measured run */
     double chunks;     /* number of chunks in the measured run */
     double answer_s;   /* seconds that the dealing thread of the master works for one chunk */
@@ -152,8 +155,9 @@ double kl_model_chunks(const kl_load *load, uint32_t workers);
 /* Return the value of answer_s for this number of workers, which depends on the size of chunks. The load must
  * be known. */
 double kl_model_answer_s(const kl_load *load, uint32_t workers);
-/* Return the CPU seconds per task that this number of workers saves, compared with the measured run, because
- * more workers keep the cores awake. Below 0: fewer workers let more cores fall asleep. */
+/* Return the CPU seconds per task that this number of workers saves, compared with the measured run. More
+ * workers save time, because they keep the cores awake. Below 0: fewer workers lose time, because more cores
+ * fall asleep. */
 double kl_model_roused_s(const kl_load *load, uint32_t workers);
 const char *
 kl_shared_name(kl_shared what); /* Return a name of the resource, such as "the cores of the master's host". */
@@ -178,9 +182,9 @@ double kl_model_quality_bound(double task_mean_s, double task_sd_s,
                               uint32_t workers); /* Return an upper bound of q for tasks with mean μ and
                                                     standard deviation σ: 1/(1 + (μ/σ)·sqrt(2/n)) */
 
-/* Return the seconds of the shortest chunks with which one master can keep `workers` busy. This is the
- * capability of expressions (10) to (12), solved for T_c/n. send_s: the master's time for sending a chunk
- * (m_o, λ·bytes, or both). */
+/* Return the seconds of the shortest chunks with which one master can keep `workers` busy. Expressions (10)
+ * to (12) give the number n of workers that a master can keep busy. Here they are solved for T_c/n. send_s:
+ * the master's time for sending a chunk (m_o, λ·bytes, or both). */
 double kl_model_min_chunk_s(double send_s, uint32_t workers);
 
 /* A program that repeats two steps: the master works alone, then it starts T tasks and waits until all have
@@ -199,9 +203,9 @@ double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, dou
 double
 kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
                     double workers_s); /* Return the seconds of one iteration of a fork-join program. */
-/* Return the seconds of a whole fork-join program, t_M + (n + 1)·join. master_s [t_M] is the sum over n
- * iterations. The starting point is evaluated too, which adds one join. If all workers are near the master,
- * this gives the values of table 3 of the paper. */
+/* Return the seconds of a whole fork-join program with n iterations, t_M + (n + 1)·join. master_s [t_M]: sum
+ * over the n iterations. The program also evaluates its starting point, which takes one more join. If all
+ * workers are near the master, the results are the values of table 3 of the paper. */
 double kl_model_forkjoin_total_s(double master_s, double iterations, double join_s);
 
 /* A forecast for work dealt in proportion to the workers' present speeds. */
@@ -224,8 +228,8 @@ typedef struct kl_seen_task { /* a task that has ended */
 
 typedef struct kl_left_worker {
     uint64_t queued; /* number of tasks that the worker has got and not reported as done */
-    double silent_s; /* seconds since the worker last reported a task, or since it got the first of these
-                        tasks */
+    double silent_s; /* seconds since the worker's last report or request, or since it got a task while its
+                        queue was empty, whichever is shorter; 0: the queue is empty */
     double task_s;   /* least number of seconds for which its present task has run */
 } kl_left_worker;
 

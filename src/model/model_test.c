@@ -129,8 +129,9 @@ static void general_form_agrees_with_the_balanced_one(void **state) {
     }
 }
 
-/* Return the time from the last of the other n−1 sends to the first worker's answer, as a relative value. It
- * becomes negative at the number of workers that expressions (10) to (12) give. */
+/* Return the time from the end of the sends to the other n−1 workers until the first worker's answer, as a
+ * relative value. This time is negative if n exceeds the number of workers that expressions (10) to (12)
+ * give. */
 static double slack_s(const kl_farm_model *m, double n) {
     double start_s = m->message.fixed_s, to_s = m->message.per_unit_s * m->to_workers * m->bytes / n;
     double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);

@@ -19,8 +19,9 @@ static const double LEAST_ALONE = 0.02;
 /* numbers of tasks at a station are left out if their probability is less than this part of the greatest
  * probability */
 static const double NOTHING = 1e-12;
-/* Tasks of more workers than this reach a station as a steady stream, so its states need not be added up. A
- * record with billions of tiny tasks can make the model ask for this number of workers. */
+/* If there are more workers than this, their tasks reach a station as a steady stream. Then a simple formula
+ * replaces the sum over all numbers of tasks at the station. A record with billions of tiny tasks can make
+ * the model ask for so many workers. */
 static const double MANY = 1e5;
 
 /* --- one station --- */
@@ -150,8 +151,8 @@ static double link_s(const kl_load *l) {
     return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
 }
 
-/* A crowded link drops more segments. When it is full, its rate falls as this power of the number of
- * workers: by 6 % for each doubling. docs/explanation/model.md says where the power comes from. */
+/* A crowded link drops more packets. When the link is full, its rate falls as this power of the number of
+ * workers, by 6 % for each doubling. docs/explanation/model.md says where the power comes from. */
 static const double CROWDED = 0.09;
 
 static double crowded(const kl_load *l, uint32_t workers) {
@@ -303,8 +304,8 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
-/* Each worker is assumed to have its own link only if one link would have been busy for more than this
- * multiple of the run. A smaller excess may be an error in the measured rate of the link. */
+/* Each worker is assumed to have its own link only if a single link would have needed more than this multiple
+ * of the run's time. A smaller excess may be an error in the measured rate of the link. */
 static const double MORE_THAN_ONE = 1.25;
 /* To accept that each worker has its own link, the model must then explain at least this part of the run's
  * time. */
@@ -327,9 +328,10 @@ static void fit_link(kl_load *l, double elapsed_s) {
         l->per_byte_s *= elapsed_s / busy_s;
 }
 
-/* Set `beyond`, the factor by which tasks took longer than the model explains. It is assumed to stay the
- * same. Workers may wait during tasks or between them. So `beyond` is 1 if the modelled time lies anywhere
- * between the time of tasks alone and the whole time of the run. */
+/* Set `beyond`, the factor by which tasks took longer than the model computes. The factor is assumed to be
+ * the same for other numbers of workers. Workers may wait during tasks or between them, so the measured time
+ * of a task may not include all waiting. Therefore `beyond` is 1 if the computed time lies between the
+ * measured time of a task and a worker's whole time per task. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);

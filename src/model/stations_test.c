@@ -45,8 +45,8 @@ static void a_station_serves_what_it_serves_when_played_out(void **state) {
     }
 }
 
-/* The rate of a station must not exceed that of workers who never wait, or that of the station's servers.
- * More workers must never lower it. */
+/* The rate of a station must not exceed the rate at which workers use the station if they never wait. It must
+ * not exceed the rate of the station's servers. More workers must never lower the rate. */
 static void a_station_keeps_its_bounds(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -202,8 +202,8 @@ static void workers_that_sleep_wait_for_a_core(void **state) {
         assert_true(kl_model_limit(&load, n + 1).times >= kl_model_limit(&load, n).times);
 }
 
-/* Workers that sleep in their tasks must wake cores that no other worker keeps awake. A measured run with few
- * workers contains this cost, and one with many workers does not. */
+/* Workers that sleep in their tasks must wake cores that no other worker keeps awake. This costs CPU time. A
+ * measured run with few workers includes this cost; a measured run with many workers hardly includes it. */
 static void few_workers_wake_idle_cores(void **state) {
     (void)state;
     static const struct {

@@ -1,11 +1,11 @@
-/* Forecast the time that is left of a run, as an interval. The rest of the run is simulated many times, and
- * the interval leaves out the shortest and the longest results. Each simulation draws at random everything
- * that is not known: which of the tasks that have ended count, with repetition; how fast each worker is; and
- * how long each further task takes. Running tasks count as tasks that take longer than their time so far
- * (Efron 1967, "The two sample problem with censored data"). Without them, long tasks would seem rare at the
- * beginning. The machine may become slower or faster. To measure this, the tasks that have ended are cut into
- * blocks, in order. If the blocks differ by more than chance, each simulation also draws the speed of the
- * rest of the run. */
+/* Forecast the time that is left of a run, as an interval. The remaining part of the run is simulated many
+ * times, and the interval leaves out the shortest and the longest results. Each simulation draws at random
+ * what is not known. It draws a sample of the tasks that have ended, in which a task may occur several times.
+ * It also draws the speed of each worker, and the time of each further task. Running tasks count as tasks
+ * that take longer than their time so far (Efron 1967, "The two sample problem with censored data"). Without
+ * them, long tasks would seem rare at the beginning. The machine may become slower or faster. To measure
+ * this, the tasks that have ended are divided into blocks, in the order of their ends. If the blocks differ
+ * by more than chance, each simulation also draws the machine's speed in the remaining part of the run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -60,8 +60,8 @@ typedef struct play {
         by_logs; /* true: compare means of the logarithms of times; false: compare logarithms of mean times */
     double tail;
     double moved, drift; /* moved, drift: mean and standard deviation of the logarithm of `drifted` */
-    double drifted; /* seconds per unit in the rest of the run in this simulation, relative to the tasks that
-                       were seen */
+    double drifted; /* seconds per unit of the remaining tasks in this simulation, divided by the seconds per
+                       unit of the tasks in `seen` */
     /* variances of logarithms: within: of the times of one worker's tasks; between: of the workers' speeds */
     double within, between;
     double *sums, *times; /* [workers] */
@@ -197,8 +197,9 @@ static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *
     return last;
 }
 
-/* Estimate how fast the rest of the run may be, compared with the tasks that were seen. Both speeds are means
- * over several blocks of tasks. A change of speed in the last block lasts for some time. */
+/* Estimate how much the speed of the remaining tasks may differ from the speed of the tasks that have ended.
+ * Each of these two speeds is a mean over several blocks of tasks. If the speed changed in the last block,
+ * the change fades slowly. */
 static void measure_drift(play *p) {
     uint32_t count = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
     kl_stat blocks = {0}, all = {0};
@@ -340,8 +341,8 @@ static double play_once(play *p) {
 
 /* --- all simulations, and the interval --- */
 
-/* Take the tasks that have ended and the running ones. The next task may be longer than all of them. So add
- * one imaginary task that takes longer than the longest. */
+/* Fill `seen` with the tasks that have ended and the running tasks. A further task may take longer than all
+ * of these. So add one imaginary task that takes longer than the longest task that has ended. */
 static void take_seen(play *p) {
     const kl_left_ask *ask = p->ask;
     double longest = 0;

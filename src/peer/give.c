@@ -27,9 +27,9 @@ static void remove_gift(kl_giving *g, size_t i) {
 }
 
 /* If this peer must report the tasks of a gift in the present census, add them to its report. The parameter
- * `census` is the last census to which the receiver had been called when the gift arrived. If it is the
- * present census, the receiver's report lacks the gift. Otherwise the receiver reports the gift, or has given
- * it on. */
+ * `census` is the last census to which the receiver had been called when the gift arrived. If this is
+ * the present census, the receiver's report lacks the gift. Otherwise the receiver reports the tasks of the
+ * gift itself, or has given them to another peer. */
 static void settle_gift(kl_node *n, const kl_gift *gift, uint32_t census) {
     kl_ranges *held = &n->round.collected.held;
     if (gift->open && census >= n->round.census)

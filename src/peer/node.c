@@ -38,7 +38,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    n->of.more = n->of.done = NULL; /* both arrays belong to the caller, and were copied */
+    n->of.more = n->of.done = NULL; /* both lists belong to the caller, and are copied below */
     n->first = first_part(options);
     if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;
@@ -126,9 +126,8 @@ static void end_task(kl_node *n, kilter_bytes result) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    /* the root named this peer to the peer that asks now, and so removed this peer from its board of late
-     * peers
-     */
+    /* The root has named this late peer to the peer that asks now. The root has also removed this peer from
+     * its board of late peers. */
     n->asking.posted = false;
     if (!kl_give_part(n, from, note->rate))
         kl_post_plain(n, from, KL_NOTE_EMPTY, 0);

@@ -77,8 +77,8 @@ static kl_note call_of(uint32_t round) {
     return (kl_note){.kind = KL_NOTE_CALL, .census = round, .round = round, .peers = 3};
 }
 
-/* If a gift arrives after the receiver has reported, the giver must report it. If a gift arrives before, the
- * receiver reports it or has given it on. */
+/* If a gift arrives after the receiver has reported, the giver must report the tasks of the gift. If the gift
+ * arrives earlier, the receiver reports these tasks, or has given them to another peer. */
 static void a_report_waits_for_acknowledgements_of_gifts(void **state) {
     (void)state;
     for (uint32_t receiver_census = 0; receiver_census <= 2; receiver_census += 2) {

@@ -21,7 +21,7 @@
 typedef struct kl_tree {
     /* number: number of this peer; peers: number of peers that have ever taken part */
     uint32_t number, peers;
-    uint32_t counted; /* number of peers of which the root knew in its last call or plan */
+    uint32_t counted; /* number of peers in the last message of the root (a call to a census, or a plan) */
     uint8_t *gone;    /* one bit for each peer; NULL: no peer is gone */
     uint32_t room;    /* number of bits in `gone` */
     size_t gone_count;
@@ -113,7 +113,7 @@ typedef struct kl_work {
     uint64_t left; /* number of tasks in `own` */
     kl_running hand;
     kl_haul done; /* tasks that this peer has done since its last report */
-    kl_haul sent; /* tasks that were reported in a round that may not be committed yet */
+    kl_haul sent; /* reported tasks; the round of the report may not be committed yet */
     uint64_t done_tasks;
     kl_tempo tempo;
 } kl_work;
@@ -210,8 +210,8 @@ typedef struct kl_round {
     bool joined_in; /* true: this peer's own part is in `collected` */
     bool reported;
     bool hurried; /* true: this peer has asked the root to begin a round */
-    /* tasks that this peer and peers below it did after their reports in a closing round, without those that
-     * were sent to the parent */
+    /* late tasks: this peer or peers below it did them after their reports in a closing round; tasks that
+     * were sent to the parent are removed from here */
     kl_haul late;
     kl_haul told; /* the tasks in `late` that this peer did itself */
     /* for messages with late tasks. pause_s: seconds between two messages; told_s: time of the last message;
@@ -328,8 +328,8 @@ void kl_ask_check(kl_node *node); /* tell the root whether this peer is late, if
 
 void kl_save_send(kl_node *node); /* send a copy of this peer's results to its parent, if the copy is due */
 void kl_save_take(kl_node *node, uint32_t from, const kl_note *note);
-/* Take over the results of a peer that is gone: report those in the last copy that it sent, unless they are
- * committed. */
+/* Take over the results of a dead peer. Report the results in the last copy that the peer sent, unless they
+ * are committed. committed: number of the last committed round. */
 void kl_save_inherit(kl_node *node, uint32_t peer, uint32_t committed);
 void kl_saves_free(kl_saves *saves);
 

@@ -131,8 +131,8 @@ static void plan(kl_node *n, const kl_orders *orders) {
     kl_round_plan(n, n->of.number, &note);
 }
 
-/* All peers have reported that they have no tasks left, but some tasks are missing. They should come as late
- * tasks soon. If a message was lost with a dead peer, they never come: then a census finds them. */
+/* Wait for missing tasks after all peers have reported that they have no tasks left. The missing tasks should
+ * soon come as late tasks. If they were lost with a dead peer, they never come, and a census finds them. */
 static void be_patient(kl_node *n) {
     kl_root *root = n->root;
     double task_s = root->sharing.mean_rate > 0 ? 1 / root->sharing.mean_rate : 0;

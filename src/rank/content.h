@@ -34,7 +34,7 @@ typedef struct kl_content {
     double began_s;    /* time at which packing began */
     kl_ranges present; /* the rows on this rank; the action KL_WEIGH has this list as its argument */
     uint64_t weight;   /* the driver's answer to KL_WEIGH: bytes of the content of the rows in `present` */
-    bool weighed;      /* true: the next report already has the bytes of content */
+    bool weighed;      /* true: the driver was already asked to set `weight` for the next report */
 } kl_content;
 
 /* Return the bytes that a row takes in a parcel. Each row begins at a multiple of the largest alignment. */

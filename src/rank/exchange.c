@@ -29,8 +29,8 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
 /* --- listing the messages of an exchange --- */
 
 /* List the rows of an array that a rank must have before a sweep or pass. In a pipeline, the halo on one side
- * arrives block by block, so it is not listed. It is listed when rows move between two passes, because some
- * of its blocks are already done. A rank without rows of the loop needs no halos. */
+ * arrives block by block, so it is usually not listed. But it is listed if rows move between two passes,
+ * because some blocks of the halo are already done. A rank without rows of the loop needs no halos. */
 static size_t list_needed(const kl_exchange *x, const kl_array *array, uint32_t rank,
                           kl_piece pieces[KL_PIECES]) {
     const kl_layout *l = x->layout;

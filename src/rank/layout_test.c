@@ -70,8 +70,9 @@ static bool brings(const kl_piece *pieces, size_t count, int64_t at, int64_t n) 
     return found == 1;
 }
 
-/* A rank must get the rows of an array that are near its own rows of the leading loop. A row is near if it
- * follows a row at most halo × stride rows away. */
+/* A rank must get the rows of an array that are near its own rows of the leading loop. Each row of the array
+ * follows a row of the leading loop. It is near if the followed row is at most halo × stride rows away from
+ * the rank's own rows. */
 static void check_pieces(const kl_map *map, const kl_layout *lead) {
     int64_t n = (int64_t)map->rows, stride = (int64_t)map->stride;
     for (uint32_t r = 0; r < RANKS; r++)

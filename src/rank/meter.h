@@ -47,7 +47,8 @@ typedef struct kl_meter {
     kl_since since;
     kl_totals all;
     double given_s; /* time at which the body got its rows */
-    /* true: the driver sets given_cpu_s and cpu_s: CPU seconds when the body begins and ends its work */
+    /* true: the driver stores the rank's CPU time in given_cpu_s when the body begins its work, and in cpu_s
+     * when the body ends its work */
     bool tells_cpu;
     double given_cpu_s, cpu_s;
     /* true: the rows of a sweep are given to the body in pieces, which are timed separately */

@@ -9,8 +9,8 @@ enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
 static const double BLOCK_GAIN =
     0.01; /* change the block size only if this saves more than this part of the time */
-/* passing a boundary on was interrupted, and is not counted, if it took longer than this number of seconds
- * and longer than two messages */
+/* The time for passing on a boundary is not counted if it exceeds both this number of seconds and the fixed
+ * time of two messages. The rank was then probably interrupted. */
 static const double BOUNDARY_MOST_S = 1e-4;
 /* weight of the old mean when the mean seconds for passing on the boundary of a block are updated */
 static const double BOUNDARY_H = 0.5;
@@ -88,9 +88,8 @@ static void choose_block(kl_flow *f) {
         f->block = best;
 }
 
-/* Choose the best of the tried block sizes: compare the times that the slowest rank would need with each
- * size, for its present rows. The total time of a sweep cannot be used, because its blocks had several sizes.
- */
+/* Choose the best of the tried block sizes. For each size, the slowest rank's time for its present rows
+ * counts. The measured time of the whole sweep cannot be used, because its blocks had several sizes. */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));

@@ -28,8 +28,8 @@ static kl_act choose_pieces(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Check whether the halos have arrived already, as usual if the ranks are in balance. If they have, the body
- * gets all rows in one range, which costs less time than three ranges. */
+/* Check whether the halos have already arrived, which is usual if the ranks are in balance. If the halos have
+ * arrived, the body gets all rows in one range. This costs less time than three ranges. */
 static kl_act look_early(kl_rank *k) {
     return k->exchange.begins && !k->meter.waits_first ? kl_look(k, &k->exchange.set) : KL_GO_ON;
 }
@@ -56,7 +56,7 @@ static kl_act split(kl_rank *k) {
 }
 
 /* Begin an exchange if one is due. The halos of one exchange may be enough for several sweeps. In each of
- * them, the rank then also does those rows of its neighbours which its own rows read in later sweeps. */
+ * these sweeps except the last, the rank also does rows of its neighbours that its own rows read later. */
 static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;

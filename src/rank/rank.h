@@ -5,9 +5,10 @@
  *     the driver asks            kl_rank_act() again and again: POST, AWAIT, SHARE, … until RETURN or GIVE
  *     the driver tells           set->open, kl_exchange_room_is(), kl_meter_quantum_is()
  *
- * A call of the program is a list of stages; a kind of loop is a table of calls. The folder loop drives ranks
- * by MPI; rank_test.c drives all ranks of a loop in virtual time. A rank is made of parts. Each part changes
- * only its own fields. Other parts call its functions, or read its fields:
+ * A call of the program is carried out as a list of stages, which are functions. Each kind of loop has such a
+ * list for each call. The folder loop drives ranks by MPI; rank_test.c drives all ranks of a loop in virtual
+ * time. A rank is made of parts. Each part changes only its own fields. Other parts call its functions, or
+ * read its fields:
  *
  *     part            owner file    what it knows
  *     kl_action       action.h      what a rank asks of its driver
@@ -40,9 +41,11 @@ typedef struct kl_kind {
     bool buffers; /* true: a rank may be one sweep ahead of its neighbours */
     /* stages[call]: the stages of each call; each list ends with NULL */
     const kl_stage *stages[KL_LOOP_CALLS];
-    /* Prepare choices after messages were measured. NULL: nothing to prepare. */
+    /* Prepare choices, such as the block size, from the measured costs of messages. NULL: nothing to prepare.
+     */
     void (*prepare)(kl_rank *rank);
-    /* Learn from rounds.all before a decision is made from it. NULL: nothing to learn. */
+    /* Learn from the ranks' reports in rounds.all, before a decision is made from these reports. NULL:
+     * nothing to learn. */
     void (*learn)(kl_rank *rank);
     bool (*is_done)(const kl_rank *rank); /* Return whether this rank has done all its work of the sweep. */
     /* Return the part of the sweep that this rank has done, 0 … 1. */
@@ -91,7 +94,7 @@ typedef struct kl_rank_options {
     bool backward;   /* true: rows come in falling order, and in a pipeline also the elements of a row */
     bool ordered;    /* true: each rank gets its own rows as one range, in order */
     bool fixed;      /* true: decisions of this loop move no rows */
-    bool watched;    /* true: a keeper wants to know the rates of the ranks */
+    bool watched;    /* true: the ranks must report their rates even if nothing is decided from the rates */
     kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */
     kl_map map; /* tells which rows of the leading loop this loop's rows follow, if there is a leading loop */
 } kl_rank_options;
@@ -152,8 +155,8 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
     return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
-/* Do the stages of this list. Then continue with the stage after the present one (kl_rank_do), or do the
- * present stage again (kl_rank_do_and_repeat). */
+/* Let the rank do the stages of this list next. After them, kl_rank_do() continues with the stage after the
+ * present stage, and kl_rank_do_and_repeat() does the present stage again. */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
 kl_act kl_ranged_settle(kl_rank *rank); /* If the last exchange could not move rows, tell the steer, which

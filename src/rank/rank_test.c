@@ -72,8 +72,8 @@ struct kl_requests { /* A set of messages, as the driver in this test knows it. 
     size_t open; /* number of messages of the set that have not arrived */
 };
 
-/* A collective operation. The two last ones are stored, because a slow rank may still have to read the
- * earlier of the two. */
+/* A collective operation of all ranks. The last two operations are stored, because a slow rank may still have
+ * to read the earlier one. */
 typedef struct meeting {
     uint8_t data[MOST][2 * sizeof(kl_rank_report)];
     double at_s;
@@ -884,7 +884,8 @@ static void rows_that_cannot_leave_stay(void **state) {
         }
 }
 
-/* Check that one exchange serves several sweeps if sweeps are short and cores are shared. */
+/* Simulate a loop with short sweeps on a shared core, in which one exchange should serve several sweeps. The
+ * function run() checks the values of all rows. */
 static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     (void)state;
     scene s = scene_of(DEEP);

@@ -19,8 +19,9 @@ void kl_rounds_free(kl_loop_rounds *r) {
     kl_steer_free(r->steer);
 }
 
-/* Return whether the ranks report their rates to each other. They do not if there is only one rank, or if
- * all settings are fixed and no keeper wants the rates. */
+/* Return whether the ranks report their rates to each other. There are no reports if there is only one rank,
+ * or if a test forces moves. There are also none if nothing is decided from the rates and options.watched is
+ * false. */
 bool kl_rounds_wanted(const kl_rank *k) {
     bool chooses = !k->options.fixed || k->options.watched || (k->kind->prepare && k->options.block == 0);
     return k->layout.ranks > 1 && !k->rounds.forced && chooses;

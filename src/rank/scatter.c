@@ -44,8 +44,8 @@ typedef enum stage {
 
 typedef struct transfer {
     struct transfer *next;
-    /* tags: number that is added to the tags of all messages of this transfer; transfers of other rounds have
-     * other numbers */
+    /* tags: number that is added to the tags of all messages of this transfer, so that messages of transfers
+     * in other rounds have other tags */
     int peer, tags;
     bool sends;
     stage stage;
@@ -74,7 +74,7 @@ struct kl_scatter {
      * left to do in a sweep */
     bool committed;
     double reported_s;
-    /* time, by rank 0's clock, of the report of rank 0 after which all ranks last ended a sweep */
+    /* time of the report of rank 0, by its clock, in the last round in which the reports ended a sweep */
     double over_s;
     uint64_t ended; /* number of sweeps that had ended at the time in over_s */
     /* rounds: number of rounds so far; refused: number of refused transfers that the next report will
@@ -349,8 +349,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
     return post(s, t, t->sends ? 0 : count, at);
 }
 
-/* Send the rows if the receiver has memory for them. Otherwise take the rows back. The next report of this
- * rank then states these rows and the refusal, and the next decision waits for this report. */
+/* Send the rows if the receiver has memory for them. Otherwise this rank keeps the rows. Its next report then
+ * counts these rows and the refusal. The next decision waits for this report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);

@@ -31,7 +31,8 @@ typedef struct gantt {
     const kl_report_iteration *first, *last; /* the first and the last run that the chart shows */
     double from_s, to_s;
     kl_scale x;
-    size_t every, rows;        /* every: one in this number of workers has a row; rows: number of rows */
+    /* every: 1 if each worker has a row, 2 if each second worker has one, …; rows: number of rows */
+    size_t every, rows;
     double pitch;              /* distance of two neighbouring rows in pixels */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;

@@ -16,8 +16,8 @@ enum {
 
 /* ---- words ---- */
 
-/* Return the number of bytes of the first word of `text`. A word with more than `columns` characters is cut
- * there. *taken is set to the width of the word in columns. */
+/* Return the number of bytes of the first word of `text`. Only the first `columns` characters of a longer
+ * word count. *taken is set to the number of characters that count. */
 static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     size_t bytes = 0;
     *taken = 0;

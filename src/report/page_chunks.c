@@ -26,7 +26,7 @@ typedef struct collecting {
     kl_page_first *firsts; /* [to->count] */
     size_t first_count;
     double ended_s;    /* end of the worker's previous chunk in the last run; NAN: there is none */
-    double present[2]; /* times from which and until which the worker was present in the last run */
+    double present[2]; /* times at which the worker's presence in the last run began and ended */
 } collecting;
 
 static double within(double value, double low, double high) {

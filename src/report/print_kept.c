@@ -6,8 +6,8 @@
 #include "report/loop_print.h"
 #include "report/text.h"
 
-/* numbers of decisions in the table: up to LIST_ALL are all shown; of more, only the first and the last
- * ones */
+/* The table shows all decisions if there are at most LIST_ALL. If there are more, it shows the first
+ * LIST_FIRST and the last LIST_LAST. */
 enum { LIST_ALL = 24, LIST_FIRST = 8, LIST_LAST = 12 };
 
 bool kl_is_kept(const kl_report_loop *loop) {
@@ -61,7 +61,7 @@ static void cell_kind(const void *context, size_t row, char *cell) {
     kl_cell(cell, "%s", d ? d->kind : "…");
 }
 
-/* Write a time; 0, which means that there was no forecast or outcome, gives an empty cell. */
+/* Write a time. The cell stays empty if the time is 0 or NAN, because there was no forecast or no outcome. */
 static void put_time(double time_s, char *cell) {
     kl_cell(cell, "%s", isnan(time_s) || time_s == 0 ? "" : kl_time_words(time_s).text);
 }

@@ -7,7 +7,8 @@
 #include "report/loop_print.h"
 #include "report/text.h"
 
-/* numbers of moves in the table: up to LIST_ALL are all shown; of more, only the first and the last ones */
+/* The table shows all moves of a loop with at most LIST_ALL moves. If there are more, it shows the first
+ * LIST_FIRST and the last LIST_LAST. */
 enum { LIST_ALL = 16, LIST_FIRST = 5, LIST_LAST = 8 };
 
 /* ---- ranks ---- */

@@ -12,8 +12,9 @@ static const double LEAST_GAIN_S = 3e-7;
  * shorter load often ends before rows have moved and moved back. */
 static const double LEAST_AGE_S = 0.15;
 
-/* A sweep's forecast is uncertain by this part of the time that is not spent on computing. If there are more
- * ranks than cores, ranks compute in turn, and each rank waits for most of a sweep. */
+/* The forecast of a sweep's time may be wrong by this part of the time in which a rank does not compute. That
+ * time is long if there are more ranks than cores. Then ranks compute in turn, and each rank waits for most
+ * of a sweep. */
 static const double OTHER_PART = 0.1;
 
 /* Return by which part of its value the forecast of a sweep's time may be wrong. */
@@ -50,8 +51,8 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
     return false;
 }
 
-/* Return whether the move may be made now. If its reason is a loss in the past, the present speeds must have
- * lasted long enough. */
+/* Return whether the move may be made now. If the reason for the move is a loss in the past, the present
+ * speeds must have lasted for LEAST_AGE_S seconds. */
 static bool is_old(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict != KL_MOVE_HINDSIGHT || p->lasted_s >= LEAST_AGE_S)
         return true;
@@ -121,7 +122,8 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
 }
 
 /* Choose shares for the mean of changing speeds, or give up such shares. In both cases forget the known
- * states of speeds. With such shares, a report covers a whole cycle of the speeds and measures their mean. */
+ * states of speeds, because reports then cover another length of time. With such shares, a report covers a
+ * whole cycle of the speeds and measures their mean. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};

@@ -59,9 +59,9 @@ static void scale_moving(kl_outlook *o, double mean_bytes) {
     }
 }
 
-/* Learn the mean bytes of a row, and the mean size of each rank's rows relative to this. Scale the seconds
- * for moving a mean row in proportion to its bytes. Estimate these seconds from the first report that has
- * bytes. */
+/* Learn the mean bytes of a row over all ranks. Learn for each rank the mean bytes of its rows, divided by
+ * the mean over all ranks. Change the seconds for moving a row of mean size in proportion to its bytes.
+ * Estimate these seconds from the bytes when a report first gives the bytes of rows. */
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
     double bytes = 0, rows = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++) {
@@ -130,9 +130,9 @@ static double most_of(const double *values, uint32_t ranks) {
     return most;
 }
 
-/* Add the reports of a round to the measured cost of the last move. Return what the move cost since the last
- * round. Ranks report in the middle of sweeps, so one report may have the time of a move, and another one its
- * rows. */
+/* Add the reports of a round to the measured cost of the last move. Return the seconds that the move has cost
+ * since the last round. Ranks report in the middle of sweeps, so the seconds of a move and its rows may come
+ * in different reports. */
 static double add_step(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;
     double most_rows = 0, before_s = m->spent_s;
@@ -178,8 +178,8 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     return spent_s + refill_s;
 }
 
-/* Learn the length of the scheduler's time slice (quantum). Take the longest of all ranks, because decisions
- * must wait for the least certain rate. */
+/* Learn the length of the scheduler's time slice (quantum). Use the longest time slice of all ranks, so that
+ * the rates of all ranks are measured over enough time slices. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)

@@ -30,7 +30,8 @@ typedef struct kl_loads {
     double *raw;       /* work per second of each rank in its last measurement */
     double *speed;     /* speed of each rank relative to the mean, filtered from the measurements */
     double mean_speed; /* mean of all ranks' work per second */
-    /* rate that is assumed for a rank that was never measured: the mean of the first measured ones */
+    /* rate that is assumed for a rank that was never measured: the mean of the rates that were measured
+     * first */
     double guess;
     double noise; /* mean relative difference between measured and estimated speeds */
     kl_state states[KL_STATES];
@@ -60,8 +61,8 @@ void kl_loads_moved(kl_loads *loads); /* Forget which states were visited, becau
 /* Return the present speeds: the mean speeds of the state, or the measured speeds while they change to
  * another state. */
 const double *kl_loads_present(const kl_loads *loads);
-/* Return for how many seconds the present state of speeds usually lasts. If this state has never ended, but
- * other states have ended several times, return their mean. Return 0 if that is not known either. */
+/* Return the mean duration of the present state of speeds in seconds. If this state has never ended, return
+ * the mean duration of the other states. Return 0 if too few states have ended for this mean. */
 double kl_loads_lasts_s(const kl_loads *loads);
 double kl_loads_lasted_s(const kl_loads *loads, double now_s);
 /* Return the relative error of the present speeds. Smaller differences may be noise. */

@@ -3,8 +3,8 @@
 
 /* after speeds have changed to a known state, rows move within this number of rounds */
 enum { RECALLS = 3 };
-/* use shares for the mean speeds if a sweep then takes less than this part of the time that it takes
- * otherwise */
+/* Use shares for the mean speeds only if a sweep then takes less than this part of its time with the best
+ * alternative. The alternatives are other shares, and moving rows at each change of speeds. */
 static const double AVERAGED_PART = 0.98;
 static const double AHEAD_LOST = 2.0 / 3; /* shares for the mean speeds lose this part of what a rank gains by
                                              working ahead in its fast half; simulations gave 0.63 to 0.75 */

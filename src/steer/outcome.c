@@ -8,9 +8,10 @@ typedef struct step { /* The time since the last round, called a step. */
     double spent_s;   /* seconds of took_s that were spent on moving */
 } step;
 
-/* Return the seconds saved since the last round, compared with the shares `other`. In this time `other` would
- * have done another number of sweeps. Each sweep of the difference counts as the mean seconds of a sweep with
- * equal shares. The time of moving is added, because it counts as cost elsewhere. */
+/* Return the seconds saved since the last round, compared with the shares `other`. With those shares, a
+ * different number of sweeps would have been done in this time. Each sweep of the difference saves or loses
+ * the mean seconds of a sweep with equal shares. Add the seconds of moving, because they are counted as cost
+ * elsewhere. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;

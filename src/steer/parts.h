@@ -1,12 +1,13 @@
-/* Private to the folder steer: the parts of a steer. Only a part's own files change it, and only the last
- * four files change kl_steer. A file may use the parts listed before its own.
+/* Private to the folder steer: the parts of a steer, which is the state of one loop's decisions. Each part is
+ * changed only by its own files. Only choose.c, short.c, trial.c and steer.c have the whole kl_steer as an
+ * argument. A file may use the parts listed before its own.
  *
  * - Outlook (kl_outlook; outlook.c, bulk.c, learn.c): on which ranks the iterations are, and how fast the
  *   ranks are. Its functions compute the time of a sweep with other shares, and the time of the move to these
  *   shares. The file learn.c updates the outlook from reports.
  *
  * - Prospects (prospect.c, no state): what other shares would have saved so far, and what they will save.
- * - Mean (kl_mean; mean.c): shares for the mean of speeds that change in cycles.
+ * - Mean (kl_mean; mean.c): shares that fit the mean speeds, if the speeds change in cycles.
  * - Outcome (kl_outcome; outcome.c): gain and cost of moves, and when balancing rests.
  * - Choice (kl_steer; choose.c): the decision between candidate shares.
  * - Cores (kl_cores; cores.c): the part of its core that each rank gets.
@@ -22,15 +23,15 @@
 #include "steer/slices.h"
 
 enum {
-    /* places for candidate shares: for the present speeds, for each state of speeds, for the mean of states,
-     * and equal shares */
+    /* greatest number of candidate shares: for the present speeds, for each known state of speeds, for the
+     * mean of these states, and equal shares */
     KL_CANDIDATES = KL_STATES + 3,
     /* rounds with a lower number than this are disturbed by cold caches and new pages of memory */
     KL_FIRST_ROUNDS = 3,
 };
 
-/* A number of a place. A place is a distribution of iterations to ranks. It has ranks + 1 numbers: bounds, or
- * shares if the loop is scattered. */
+/* One number of a place. A place is a distribution of iterations to ranks: an array of ranks + 1 numbers. The
+ * numbers are bounds between ranks or, if the loop is scattered, the ranks' shares. */
 typedef uint64_t kl_place;
 
 static inline double kl_larger(double a, double b) {
@@ -118,18 +119,18 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that the shares `after` would have saved by now. The count begins at the moment since
- * the last move for which the result is greatest. If `cycles` is true, the same speeds come again and again,
- * so only whole cycles of speeds are counted. A cycle may begin in any state. */
+/* Return the seconds that the shares `after` would have saved until now. The count begins after the last
+ * move, at the moment that gives the greatest result. If `cycles` is true, the same speeds come again and
+ * again, so count only whole cycles of speeds. A cycle may begin in any state of speeds. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
 /* Return the state of speeds that is expected next. This is the last state before the present one, because
  * speeds rarely have more than two states. Return NULL if no other state is known. */
 const kl_state *kl_next_state(const kl_loads *l);
-/* Return whether the present state of speeds is expected to end. It is if this state has ended before, or if
- * states have ended several times. While speeds are changing to another state, return whether any state other
- * than the old one has ended before. */
+/* Return whether the present state of speeds is expected to end: true if this state has ended before, or if
+ * states have ended several times. While speeds are changing to another state, return whether any state
+ * except the old one has ended before. */
 bool kl_comes_and_goes(const kl_loads *l);
 kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Return the forecast for a move to `best`, the best shares for the present speeds. The forecast includes
@@ -162,8 +163,8 @@ typedef struct kl_outcome {
     double least_came_s; /* the smaller of anchor_came_s and equal_came_s */
     /* true: balancing begins to rest (pause), and rows move to equal shares before that */
     bool retreats;
-    /* lately_s: seconds of all rounds, of which older ones have less weight; lately_equal: number of
-     * sweeps that equal shares would have done in these seconds */
+    /* lately_s: sum of the seconds of all rounds, where older rounds have less weight; lately_equal: number
+     * of sweeps that would have been done in these seconds with equal shares */
     double lately_s, lately_equal;
     double unit_s; /* expected seconds of a move; set anew in each round */
     /* unpaid_s: cost of moves that the account has not counted yet; due_s: the part of this cost that counts

@@ -16,7 +16,7 @@ typedef struct kl_proof { /* The state of trials of equal shares. All zero: noth
         elapsed_s;
     double here_s;  /* seconds of a sweep before the trial */
     double equal_s; /* seconds of a sweep when shares were last equal; 0: not known */
-    double since_s; /* time at which the last trial ended, or the rest (pause) after this trial */
+    double since_s; /* time at which the last trial, or the rest (pause) after this trial, ended */
     double round_s; /* seconds of the last round */
     /* passed: number of trials in a row that equal shares have lost; won: number of trials in a row that
      * equal shares have won */
@@ -41,9 +41,9 @@ bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s, double rou
 void kl_proof_begin(kl_proof *proof);
 /* Return the result of the trial so far; KL_PROVED_NOTHING: it is not known yet. */
 kl_proved kl_proof_verdict(const kl_proof *proof);
-/* End a trial. If equal shares have won two trials in a row, balancing rests. The rest takes three times the
- * time of these trials, or two times the last rest, whichever is longer. It takes at most 100 s, or 50
- * rounds if these take longer. */
+/* End a trial. If equal shares have won two trials in a row, balancing rests (pauses). The rest lasts three
+ * times the seconds since the previous trial or rest ended, or twice the last rest, whichever is longer. It
+ * lasts at most 100 s, or 50 rounds if these take longer. */
 void kl_proof_end(kl_proof *proof, double now_s, kl_proved proved);
 /* Return whether balancing rests. A rest ends early if a sweep takes 1.2 times as long as at the beginning
  * of the rest. */

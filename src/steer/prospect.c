@@ -26,15 +26,15 @@ static void count(tally *t, const tally *each, double elapsed_s) {
     t->would += elapsed_s * each->would;
 }
 
-/* Return the seconds that other shares would have saved in a time. The numbers of sweeps in the same time
- * are compared, because loads change. */
+/* Return the seconds that other shares would have saved in the time t->elapsed_s. Compare how many sweeps the
+ * present and the other shares do in the same time, because both then have the same loads. */
 static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Return the part of a sweep's time that the shares `after` would save or lose. The time at which the present
- * speeds began may be wrong by up to a round. So the loss since that time may be wrong by this part of a
- * round. */
+/* Return the part of a sweep's time that the shares `after` would save or lose. The caller estimates an error
+ * with this part. The time at which the present speeds began may be wrong by up to one round. So the loss
+ * since that time may be wrong by the returned part of a round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);

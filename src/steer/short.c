@@ -64,7 +64,7 @@ static bool needs_refused(const kl_steer *s, const kl_place *after) {
     return false;
 }
 
-/* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The
+/* Return whether the present kind of shares (c->choice) should be tried. Its shares are in o->spare. The time
  * forecast from the ranks' speeds is about the least time that a sweep can take with these shares. */
 static bool may_be_better(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
@@ -75,9 +75,9 @@ static bool may_be_better(const kl_steer *s) {
            (!shares || kl_slices_may_share(c, o->options.ranks, s->trying.cores.then));
 }
 
-/* Prepare deep halos, for which one exchange sends the ghost rows of several sweeps. Store their shares in
- * o->spare, and the number of these sweeps in t->depth. Return false if this number is 1, as with other kinds
- * of shares. */
+/* Prepare deep halos: one exchange sends the ghost rows for several sweeps. Store the number of these sweeps
+ * in t->depth. The shares for deep halos are in o->spare. If they need a move that was refused, replace them
+ * by equal shares. Return false if t->depth is 1, because the halos are then not deep. */
 static bool deepen(kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     kl_short *t = &s->trying;
@@ -89,8 +89,8 @@ static bool deepen(kl_steer *s) {
     return t->depth > 1;
 }
 
-/* Store the shares of the kind whose turn it is in o->spare. *useful: whether this kind can be used and, if
- * it was not measured yet, is worth trying. */
+/* Store the shares of the present kind (c->choice) in o->spare. *useful: whether this kind can be used. If
+ * the kind was not measured yet, it must also be worth trying. */
 static kilter_status look_at_choice(kl_steer *s, double now_s, bool *useful) {
     const kl_outlook *o = &s->outlook;
     kl_short *t = &s->trying;
@@ -170,9 +170,9 @@ void kl_short_refused(kl_short *t) {
         kl_slices_refuse(c);
 }
 
-/* Return whether a load began so recently that trials may take longer than the load, or ended so recently
- * that it may come again. Meanwhile rows do not follow the speeds, because in such short sweeps speeds do
- * not show which shares are best. But rows that trials have moved may move back. */
+/* Return whether a load began or ended only recently. A load that began recently may end before trials do. A
+ * load that ended recently may come again. Meanwhile no rows move, because in such short sweeps the ranks'
+ * speeds do not show which shares are best. But rows that trials have moved may move back. */
 static bool is_passing(kl_short *t, const kl_outlook *o, bool loaded, double now_s) {
     const kl_slices *c = &t->slices;
     if (loaded) {

@@ -17,9 +17,9 @@ enum {
     LONGEST_HOLD = 1600, /* later, the best choice stays for at most this number of rounds */
     /* the time of a choice that is kept is a mean over about this number of rounds */
     RECENT_ROUNDS = 20,
-    /* after a series of trials another choice is taken at most this number of times. Then only equal shares
-     * may be taken. Without this limit, if sweeps became slower with all choices, one choice after another
-     * would be taken. */
+    /* After a series of trials, another choice replaces the kept choice at most this number of times. After
+     * that, only equal shares may replace it. Without this limit, one choice after another would be taken
+     * when sweeps become slower with all choices. */
     MOST_SWITCHES = 2
 };
 /* no choice is tried if each rank gets at least this part of its core */
@@ -34,8 +34,8 @@ static const double CLEAR =
 /* A trial ends early if sweeps take more than this multiple of the best time. In the first round the sweeps
  * may still wait for rows that move. */
 static const double HOPELESS = 1.25, HOPELESS_AT_ONCE = 2;
-/* Equal shares count with MARGIN times their time, so another choice must be clearly better. Later, the
- * choice that is kept is replaced only by one that takes less than STICKS times its time. */
+/* Equal shares count with MARGIN times their time, so another choice must be clearly better. After the
+ * trials, another choice replaces the kept choice only if it takes less than STICKS times as long. */
 static const double MARGIN = 0.93, STICKS = 0.96;
 static const double TRY_PART = 0.05; /* trials may take at most this part of the time */
 /* seconds that a rank takes to go to sleep and to wake up, one time in each sweep */
@@ -47,9 +47,9 @@ static const double DEEP_SLICES = 5;
 static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
-/* Ranks on shared cores would have to stop less often for a sweep to take less than a part of the time with
- * equal shares. This part is the smallest part that a rank gets of its core, multiplied by AT_LEAST. No
- * choice has been seen to save as much. */
+/* Choices with work for ranks on shared cores have never been seen to take less than a certain part of the
+ * time with equal shares. This part is AT_LEAST times the smallest part that a rank gets of its core. If the
+ * best choice already takes less time, such choices are not tried. */
 static const double AT_LEAST = 0.5;
 
 static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {
@@ -204,8 +204,8 @@ static void count(kl_slices *s, double executions, double elapsed_s) {
     t->elapsed_s += elapsed_s;
 }
 
-/* Take a better choice if there is one now. The choices were compared after only a few rounds, so the one
- * that is kept is measured further. */
+/* Replace the kept choice if another choice is better now. In the trials each choice was measured for a few
+ * rounds only. So the kept choice is still measured, and its time may turn out longer. */
 static void correct(kl_slices *s) {
     int best = s->switches < MOST_SWITCHES ? best_but(s, -1) : KL_CHOICE_EQUAL;
     if (s->rounds - s->switched > TRY_ROUNDS && rated(s, best) < STICKS * rated(s, s->choice))

@@ -56,8 +56,9 @@ bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shar
  * arguments include the seconds of a sweep and of the scheduler's time slice. */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
 /* Return the number of sweeps for which ghost rows should be exchanged at once. Together these sweeps take
- * about five time slices. But a rank computes at most a twentieth of its rows for neighbours. The
- * computation of a row reads rows up to `reach` away. */
+ * about five time slices. The number is smaller if a rank would have to compute too many rows of its
+ * neighbours: more than a twentieth of its own rows. The computation of a row reads rows up to `reach`
+ * away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
 /* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If
@@ -71,8 +72,9 @@ bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool
 void kl_slices_know_equal(kl_slices *slices, const kl_tried *equal);
 /* Store that the present choice cannot be used or is not worth trying, and try the next one. */
 void kl_slices_refuse(kl_slices *slices);
-/* Store that the kept choice cannot be used. Keep `placed` instead, the choice whose shares the rows have. If
- * `placed` is KL_CHOICES, the rows have the shares of no choice, and the kept choice stays. */
+/* Store that the kept choice cannot be used, because its move was refused. From now on keep `placed`, the
+ * choice by whose shares the rows lie now. If `placed` is KL_CHOICES, the rows do not lie by any choice, and
+ * the kept choice stays. */
 void kl_slices_return(kl_slices *slices, int placed);
 void kl_slices_leave(kl_slices *slices); /* Stop choosing by trials. */
 /* Return whether a choice with work for ranks on shared cores may be better than the best choice so far. The

@@ -74,8 +74,8 @@ static void one_slow_round_does_not_end_a_trial(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_OUT);
 }
 
-/* Keep choices for `rounds` rounds, and return how often another choice was taken. In the first round after
- * that, sweeps take three times as long, because rows move. */
+/* Do `rounds` rounds after the trials, and return how often another choice replaced the kept choice. In the
+ * first round after such a change, sweeps take three times as long, because rows move. */
 static uint32_t count_switches(kl_slices *s, const double *takes_s, int rounds) {
     uint32_t switches = 0;
     int before = s->choice;
@@ -88,8 +88,8 @@ static uint32_t count_switches(kl_slices *s, const double *takes_s, int rounds) 
     return switches + (s->choice != before);
 }
 
-/* Check that equal shares that won by chance are given up for the best of the other choices. Its first round
- * is slow, but it is kept. */
+/* Equal shares have won by chance. Check that the best other choice replaces them, and that this choice is
+ * kept although its first round is slow. */
 static void equal_shares_that_won_by_chance_are_given_up(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {3e-5, 3.2e-5, 4e-5, 3.3e-5, 6e-5};
@@ -101,8 +101,8 @@ static void equal_shares_that_won_by_chance_are_given_up(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_OUT);
 }
 
-/* All sweeps become longer, by 5 % to 200 %. Check that only few other choices are taken, and that no choice
- * is kept that is much slower than equal shares. */
+/* With every choice, sweeps become longer by the same factor, from 1.05 to 3. Check that the kept choice
+ * changes at most three times. */
 static void a_general_slowdown_causes_few_moves(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 3.6e-5, 3.4e-5, 3.8e-5};

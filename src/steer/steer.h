@@ -23,8 +23,9 @@ void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bound
 
 /* Costs of the iterations relative to their mean. The cost is constant within each of `bins` equal parts of
  * 0 … n−1. A rank measures only its own range, at its own speed (seconds = cost/speed). So its report shows
- * how costs differ within the range. To compare different ranges, costs are at first assumed equal on both
- * sides of a bound. Later, ranks that have worked on both sides of a bound show the difference. */
+ * how costs differ within the range. To compare two adjacent ranges, costs are at first assumed equal on both
+ * sides of the bound between the ranges. Later, bounds move. Then a rank measures iterations on both sides of
+ * an old bound, and shows the difference. */
 typedef struct kl_costs {
     uint64_t n;
     uint32_t bins;
@@ -73,10 +74,10 @@ typedef struct kl_transfer {
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers);
 
 /* Compute the bounds after the next stage on the way from `before` to `after`. In a stage, rows move only to
- * the next rank below or above. Bounds move as far as this allows, so the number of stages is the number of
- * ranks that a row must pass, at most ranks − 1. Between two stages, a rank may have more rows than at the
- * end, but never more than the largest rank had at first. All arrays have ranks + 1 numbers, as in
- * kl_bounds_of_shares(). */
+ * the next rank below or above. Bounds move as far as this allows. The number of stages is the greatest
+ * number of ranks by which a row moves, at most ranks − 1. Between two stages, a rank may have more rows than
+ * after the last stage. Even then it has no more rows than the largest rank had before the first stage. All
+ * arrays have ranks + 1 numbers, as in kl_bounds_of_shares(). */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage);
 /* Return the number of iterations that the busiest rank sends and receives. kl_flow_busiest(): rows move only
  * between neighbours; kl_transfers_busiest(): rows move between any two ranks. The time of a move depends on
@@ -128,8 +129,8 @@ kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
 /* Return the number of passes until the next interaction, at least 1. The interaction is due in left_s
  * seconds. A pass takes pass_s seconds; if this is 0 (not known), return 1. */
 uint64_t kl_period_hooks(double left_s, double pass_s);
-/* Return the number of passes between two reports, so that reports take less than 1 % of the time. Reports
- * show the ranks when passes take longer. */
+/* Return the number of passes between two reports, so that reports take less than 1 % of the time. From the
+ * reports, the ranks notice when passes take longer than before. */
 uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
@@ -140,8 +141,8 @@ typedef struct kl_pipeline {
     uint64_t elements; /* number of elements of a row, along which blocks are cut [m], at least 1 */
     /* seconds that one rank would need to compute a whole sweep [t_seq] */
     double seq_s;
-    /* seconds that a rank needs to pass a block's boundary on, without the seconds for each element of the
-     * boundary [t_fixed] */
+    /* fixed seconds that a rank needs to pass on the boundary of a block, however many elements the boundary
+     * has [t_fixed] */
     double fixed_s;
     double incr_s; /* seconds that a rank needs in addition for each element of the boundary [t_incr] */
 } kl_pipeline;
@@ -153,8 +154,9 @@ double kl_pipeline_efficiency(const kl_pipeline *p, double blocks); /* t_seq/(P�
 /* Return M*, the number of blocks with the least elapsed time: M* = sqrt((t_seq·(1 − 1/P) + t_incr·m·(P −
  * 2))/t_fixed), limited to 1 … m. */
 double kl_pipeline_best_blocks(const kl_pipeline *p);
-/* Return the number of elements b in a block, 1 … m, for which ⌈m/b⌉ blocks take the least time. Four sizes
- * are compared: m/M* rounded down and up, and the sizes for M* blocks with M* rounded down and up. */
+/* Return the block size b, from 1 to m elements, with which the pipeline takes the least time. A row then has
+ * ⌈m/b⌉ blocks. Four sizes are compared. Two of them are m/M*, rounded down and up. The other two divide a
+ * row into M* blocks, with M* rounded down and up. */
 uint64_t kl_pipeline_block(const kl_pipeline *p);
 
 /* The blocks of one sweep. The first blocks try `sizes` block sizes (1, 2, 4, … elements) in turn, each size
@@ -262,8 +264,8 @@ void kl_account_move(kl_account *account, double forecast_s);
 typedef struct kl_account_step {
     /* seconds saved, compared with a run with equal shares from the beginning */
     double came_s;
-    /* the smaller of two savings in seconds: compared with the shares at the time when balance_s last reached
-     * a limit, and compared with equal shares */
+    /* Two savings in seconds are counted since balance_s last reached a limit: compared with the shares at
+     * that time, and compared with equal shares. lately_s: growth of the smaller one since the last round */
     double lately_s;
     double cost_s; /* seconds spent on moving */
 } kl_account_step;
@@ -360,8 +362,8 @@ typedef struct kl_rank_report {
 } kl_rank_report; /* ranks send this struct without conversion, so it must be a multiple of 8 bytes without
                      padding */
 
-/* The plan that follows from the reports of a round. Its arrays belong to the steer and stay valid until the
- * next round, also after a commit. */
+/* The plan that follows from the reports of a round. Its arrays belong to the steer. They stay valid until
+ * the next round, even if kl_steer_commit() is called. */
 typedef struct kl_steer_plan {
     bool move;
     const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */

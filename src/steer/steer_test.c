@@ -33,8 +33,8 @@ typedef struct world {
     load loads[MOST];    /* loads[r]: load of rank r; while the load is on, the rank gets half of the time */
     double speeds[MOST]; /* speeds[r]: speed of rank r; 0: speed 1 */
     double noise;        /* relative error of a rank's time for a sweep */
-    /* seconds that no rank reports: barrier_s: of each sweep; apart_s: of each sweep in which shares are not
-     * equal */
+    /* seconds that no rank reports; barrier_s: in each sweep; apart_s: in addition, in each sweep with
+     * unequal shares */
     double barrier_s, apart_s;
     double slope;  /* cost of the last iteration minus the cost of the first iteration */
     double refill; /* part of a sweep that a pipeline loses with each move */
@@ -497,9 +497,9 @@ static void the_account_tells_what_balancing_gained(void **state) {
     }
 }
 
-/* A pipeline of two ranks, of which the first is slow in every second half of a cycle. Without lag between
- * ranks, the slower rank limits both in each round. With lag, a round is a whole cycle, so only mean speeds
- * count. */
+/* A pipeline of two ranks. The first rank is fast in the first half of each cycle, and slow in the second
+ * half. If no rank may run ahead of the other (no lag), the slower rank limits both in each round. With lag,
+ * a round lasts a whole cycle, so only the mean speeds count. */
 typedef struct swing {
     /* half_s: seconds of half a cycle; ends_s: seconds after which the first rank stays slow */
     double half_s, ends_s;
@@ -644,8 +644,8 @@ static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl
     assert_true(plan->depth >= 1 && plan->depth <= 32);
 }
 
-/* Check that after 40 rounds shares are unequal (`apart`) or halos are deep (`deep`), whichever is best, and
- * that both stay so. */
+/* Check the shares and the halos in each round after the first 40 rounds. apart: the shares must be unequal
+ * (false: equal); deep: one exchange must serve several sweeps (false: one sweep). */
 static void check_short(const short_world *w, bool apart, bool deep) {
     kl_steer_options options = {
         .iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .reach = 1, .deepest = 32};
@@ -866,8 +866,8 @@ static void trials_end_whatever_is_refused(void **state) {
     }
 }
 
-/* The choice that is kept becomes slow, and the move to a better one is refused. Check that the first one
- * stays, and that its rows stay. */
+/* The kept choice becomes slow, and the move to a better choice is refused. Check that the slow choice is
+ * still kept, and that all rows stay where they are. */
 static void a_refused_switch_leaves_the_choice_that_was_kept(void **state) {
     (void)state;
     cores_world w = cores_world_of(2, 1e-4);

@@ -18,6 +18,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "keeper/keeper.h"
@@ -64,7 +65,7 @@ static sigset_t guard_signals(void) {
     return set;
 }
 
-/* Become the launcher. The system kills the launcher if its guard dies. */
+/* Become the launcher. The system sends SIGTERM to the launcher if its guard dies. */
 static void be_launcher(const kl_guard_job *job, pid_t parent, int failed) {
     sigset_t none;
     sigemptyset(&none);
@@ -81,18 +82,19 @@ static void be_launcher(const kl_guard_job *job, pid_t parent, int failed) {
     _exit(127);
 }
 
-/* Start the launcher and return its process number; 0: it could not be started, and *why is an errno. */
+/* Start the launcher and return its process number. 0: its program cannot be executed, and *why is an errno.
+ * -1: the system has no process or file left for it. */
 static pid_t start_launcher(const kl_guard_job *job, int *why) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return 0;
+        return -1;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         be_launcher(job, parent, ends[1]);
     close(ends[1]);
-    bool failed = pid < 0 || read(ends[0], why, sizeof *why) == (ssize_t)sizeof *why;
+    bool failed = pid > 0 && read(ends[0], why, sizeof *why) == (ssize_t)sizeof *why;
     close(ends[0]);
-    if (failed && pid > 0)
+    if (failed)
         waitpid(pid, NULL, 0);
     return failed ? 0 : pid;
 }
@@ -177,7 +179,10 @@ static int guard(const kl_guard_job *job, int lock_file) {
     kl_keeper_end end = {.attempt = job->attempt,
                          .how = KL_KEEPER_MISSING,
                          .code = why == ENOENT ? KL_KEEPER_NOT_FOUND : KL_KEEPER_NOT_EXECUTABLE};
-    if (launcher > 0) {
+    if (launcher < 0) {
+        end.how = KL_KEEPER_EXITED;
+        end.code = EX_OSERR;
+    } else if (launcher > 0) {
         int status = await_launcher(launcher);
         bool exited = WIFEXITED(status);
         end.how = exited ? KL_KEEPER_EXITED : KL_KEEPER_SIGNALLED;
@@ -239,8 +244,9 @@ static pid_t guard_in(const char *lock_path) {
     return whole && pid > 1 ? (pid_t)pid : 0;
 }
 
-/* Open the process, then check that the lock is still held and that its file still names the same process
- * number. Only then is this process the guard. Otherwise the number may belong to another process by now. */
+/* Open a descriptor of the process whose number is in the lock's file. Then check that the lock is still held
+ * and that the number has not changed. If so, the open process is the guard; if not, it may be another
+ * process with a reused number. */
 void kl_guard_end(const char *lock_path) {
     pid_t pid = guard_in(lock_path);
     int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;

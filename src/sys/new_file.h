@@ -7,9 +7,9 @@
 
 #include "base/base.h"
 
-/* A file that is being replaced. It gets its new content as a whole, or it does not change. `out` writes to
- * a second file in the same folder. The file is written in place if it is not a plain file, or if no other
- * file can be created in its folder. */
+/* A file that is being replaced. `out` writes to a second file in the same folder, which then replaces the
+ * first one as a whole. In two cases `out` writes to the file itself: if it is not a plain file, or if no
+ * second file can be created in its folder. */
 typedef struct kl_new_file {
     FILE *out;
     char *path, *part; /* name of the second file; NULL: `out` writes to `path` itself */
@@ -17,7 +17,8 @@ typedef struct kl_new_file {
 
 kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error *error);
 /* Close the file and free everything, even after a failure. good: true if all content was written; false
- * keeps the old file. KILTER_ERR_SYSTEM: the content could not be written, and the old file is unchanged. */
+ * keeps the old file. KILTER_ERR_SYSTEM: the content could not be written. The old file is then unchanged,
+ * unless `out` wrote to the file itself. */
 kilter_status kl_new_file_end(kl_new_file *file, bool good, kilter_error *error);
 
 /* Replace a small file as a whole, without waiting for the disk. If the host crashes, the old file may be

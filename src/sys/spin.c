@@ -59,8 +59,8 @@ static ticks read_ticks(void) {
     return t;
 }
 
-/* Return the part of the ticks that was not stolen since `before`. The CPU clock of a thread also counts
- * stolen time, and is corrected by this part. */
+/* Return the part of the ticks since `before` that was not stolen. The CPU clock of a thread also counts
+ * stolen time, so the caller multiplies its result by this part. */
 static double not_stolen(ticks before) {
     ticks now = read_ticks();
     double all = now.all - before.all, stolen = now.stolen - before.stolen;

@@ -76,9 +76,9 @@ bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, do
  * to 0.01 s. Below 0: not known. */
 double kl_core_idle_s(const kl_core_meter *meter);
 
-/* Doorbells between up to `places` processes of one host that share a token. Each process has its own
- * place, a number below `places`. A process sleeps until the sender of a message rings. Only one thread of
- * each process may use its bells. */
+/* Doorbells, by which processes of one host wake each other. Processes that know the same token share bells.
+ * Each process has its own place, a number below `places`. A process sleeps until the sender of a message
+ * rings. Only one thread of each process may use its bells. */
 typedef struct kl_bells kl_bells;
 uint64_t kl_token(void); /* a random number that other users cannot guess */
 /* Open the bells with this token, for this process's place `mine`. NULL: this system has no doorbells. */
@@ -192,8 +192,8 @@ void kl_describe_end(int status, char *how, size_t size);
 void kl_read_end(const char *text, uint64_t *code, uint64_t *signal);
 
 /* The supervisor of child processes. It was forked before its opener had threads, so it can start children
- * at any time. Its children start in the same way as those of kl_process_start(). The supervisor and its
- * children are killed when the thread that opened it ends. */
+ * at any time. Its children start in the same way as those of kl_process_start(). When the thread that opened
+ * the supervisor ends, the system kills the supervisor and its children. */
 typedef struct kl_supervisor kl_supervisor;
 typedef struct kl_child_news {
     uint32_t number;
@@ -204,7 +204,8 @@ typedef struct kl_child_news {
 
 /* Fork the supervisor. Child `number` runs body(arg, number), with the memory at `arg` as it was when the
  * supervisor was opened, and exits with the result. If the opener ends without closing the supervisor,
- * on_death(arg) runs in a separate process after all children have ended; NULL: nothing runs. */
+ * on_death(arg) runs in a separate process after all children have ended. If on_death is NULL, nothing
+ * runs. */
 kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg),
                                  void *arg, kl_supervisor **supervisor, kilter_error *error);
 /* Ask the supervisor to start a child. A later message reports whether it started. KILTER_ERR_SYSTEM: the
@@ -224,7 +225,7 @@ void kl_supervisor_close(kl_supervisor *supervisor, double patience_s);
 
 typedef struct kl_guard_job {
     char *const *words; /* the launcher's command line, ended by NULL */
-    /* [] "NAME=VALUE" variables for the launcher's environment, ended by NULL; NULL: there are none */
+    /* array of texts "NAME=VALUE" for the launcher's environment, ended by NULL; NULL: there are none */
     char *const *variables;
     /* path of the file that the guard locks while it lives, and to which it writes its process number */
     const char *lock;

@@ -106,8 +106,8 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
 }
 
 /* Lock a new file, or an empty one with which a user may have reserved the name. *taken is set if the file is
- * not empty, or another master has it. Check the size before opening the file. If this process itself writes
- * that record, closing the file again would drop SQLite's locks. */
+ * not empty, or another master has it. The size is checked before the file is opened, because this process
+ * may itself be writing that record. Opening and closing the file would then drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);

@@ -46,9 +46,9 @@ static kilter_status differs(const kl_stored *s, const char *what, kilter_error 
                    s->call.anyway ? "or name another file" : "name another file, or say --resume-anyway");
 }
 
-/* Return whether the call may have more tasks now than the `then` tasks that it had when its results were
- * stored. The stored results must belong to its first tasks. If the program added tasks during the call, this
- * is not certain. */
+/* Return whether the call may have more tasks than before. `then` is the number of tasks that it had when its
+ * results were stored. The stored results must belong to the first tasks of the call. This is not certain if
+ * the program added tasks during the call. */
 static bool may_have_more_tasks(const kl_stored *s, uint64_t then) {
     sqlite3_stmt *added = NULL;
     bool none =

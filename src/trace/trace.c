@@ -126,8 +126,9 @@ static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t 
     return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-/* Copy a row into the queue, and behind it the data in `copied`, each with a NUL. The row's fields then point
- * to the copies. A kilter_bytes begins with its pointer, so it is handled like a text. */
+/* Copy a row into the queue. Behind the row, copy the texts and bytes in `copied`, each followed by a NUL.
+ * Then let the row's fields point to these copies. A field of type kilter_bytes begins with its pointer, so
+ * it is handled like a text. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
     char *copy = to + shape->size;

@@ -270,10 +270,10 @@ enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
  * A failure is reported only once. The thread that writes the record calls the function. */
 typedef void (*kl_trace_stored_fn)(void *context, uint64_t results, const kilter_error *failure);
 
-/* Open a record like kl_trace_open(), but for results. A record that this function made before is continued:
- * numbers of runs and workers, and times, follow the last ones in it. No results are dropped, and
- * kl_trace_close() reports missing results. KILTER_ERR_RECORD: the record belongs to another program, is
- * damaged, or another master uses it; the error names the file. */
+/* Open a record like kl_trace_open(), but for results. If this function made the file before, the record is
+ * continued. New times, and new numbers of runs and workers, then begin after the last ones in the file. No
+ * results are dropped, and kl_trace_close() reports missing results. KILTER_ERR_RECORD: the record belongs to
+ * another program, is damaged, or another master uses it; the error names the file. */
 kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_trace_stored_fn stored,
                               void *context, kl_trace **trace, kilter_error *error);
 /* Return the number of calls of kilter_farm_run() that earlier masters of this record made. Later calls have

@@ -124,8 +124,8 @@ static _Noreturn void be_shield(pid_t rank, bool is_master) {
     }
 }
 
-/* Run the rank in a child of the process that the launcher started. If a rank in the launcher's own process
- * were killed, the launcher would kill all ranks of the host. */
+/* Run the rank in a child of the process that the launcher started. If the launcher saw that a signal killed
+ * the process that it started, it would kill all ranks of the host. */
 static kilter_status raise_shield(kilter_error *error) {
     const char *number = getenv("PMI_RANK");
     if (!ranks_outlive_others() || !number)
@@ -148,8 +148,8 @@ static kilter_status raise_shield(kilter_error *error) {
 }
 
 /* Forbid UCX, MPICH's network library, to read messages in the sender's memory, because the death of a sender
- * would then end the reader. MPI_Finalize sometimes hangs with this setting, but a shielded rank does not
- * call it. */
+ * would then end the reader. MPI_Finalize sometimes hangs with this setting, but kl_mpi_end() does not call
+ * MPI_Finalize if ranks outlive others. */
 static void choose_ways(void) {
     if (ranks_outlive_others())
         setenv("UCX_TLS", "^cma", 0);

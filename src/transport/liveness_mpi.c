@@ -153,7 +153,7 @@ static int bind_anywhere(int family) {
     socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0)
-        size = 0; /* give bind() a size that no address has, so that it fails */
+        size = 0; /* no address has this size, so bind() fails below */
     if (fd < 0 || bind(fd, (struct sockaddr *)&any, size) == 0)
         return fd;
     close(fd);
@@ -212,8 +212,8 @@ kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_livenes
     return KILTER_OK;
 }
 
-/* Get the address of a network interface that is up, and return the address's size in bytes; 0: other hosts
- * cannot connect to it. */
+/* Get the address of a network interface, and return the address's size in bytes. Return 0 if the interface
+ * is down, or if workers cannot connect to this kind of address. */
 static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (!it->ifa_addr || !(it->ifa_flags & IFF_UP))
         return 0;

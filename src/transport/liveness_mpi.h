@@ -1,8 +1,8 @@
 /* The failure detector of a farm under MPI, because MPI does not report dead ranks. There is a TCP connection
  * (line) between the master and each worker. On it, each side sends at most one message, its last. */
 /* The system closes a line when a process at one of its ends dies, or when the other end's host is silent for
- * too long. Private to the folder transport. The master ignores connections without a worker's key, which is
- * random and is sent by MPI. */
+ * too long. Each worker has a random key, which it receives by MPI. The master ignores connections without
+ * such a key. Private to the folder transport. */
 #ifndef KL_LIVENESS_MPI_H
 #define KL_LIVENESS_MPI_H
 

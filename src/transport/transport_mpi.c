@@ -90,8 +90,8 @@ typedef struct peer {
     /* size: bytes of the message; got: bytes received so far; coming: bytes to receive, including the seal
      * at its end */
     size_t size, got, coming;
-    /* beginnings (heads) of messages that arrived before an earlier message was complete; only used where
-     * ranks do not die */
+    /* beginnings (heads) of messages that arrived while an earlier message was still incomplete; only used in
+     * a simulation */
     kl_buffer later;
     size_t later_at; /* offset in `later` of the first head that is not handled yet */
 } peer;
@@ -104,8 +104,8 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* All requests, in this order: [count] receives, one for each peer; one receive for a head from any rank,
-     * only where ranks do not die; [flying] sends. The array has room for one more request. */
+    /* All requests, in this order: [count] receives, one for each peer; in a simulation, one receive for a
+     * head from any rank; [flying] sends. The array has room for one more request. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
@@ -760,8 +760,8 @@ static void mpi_close(kl_transport *transport) {
         kl_mpi_end(rank_failed);
 }
 
-/* The operations of an endpoint: first for one that only its own thread uses, then for one that other
- * threads use, too. */
+/* The operations of an endpoint. mpi_ops[0] is for an endpoint that only its own thread may use. mpi_ops[1]
+ * is for an endpoint that several threads may use. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
@@ -911,8 +911,8 @@ static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
     return status;
 }
 
-/* Duplicate MPI_COMM_WORLD. This operation waits for all ranks, but in a program that started MPI itself,
- * some ranks may never call it. SMPI has no MPI_Comm_idup(). */
+/* Duplicate MPI_COMM_WORLD. This operation completes only when all ranks have called it. If the program
+ * started MPI itself, some ranks may never call it, so the wait has a limit. SMPI has no MPI_Comm_idup(). */
 static kilter_status duplicate_world(mpi *m, kilter_error *error) {
     static const char doing[] = "opening the farm's mpi transport";
     MPI_Request request = MPI_REQUEST_NULL;

@@ -12,8 +12,8 @@
  *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
  */
 /* A worker that was forked from its master says so in its HELLO. The master's WELCOME then names the arenas
- * that both share. A large message between the two is in an arena (arena.h), and one frame, LIES, gives its
- * place. */
+ * that both share. The contents of a large message between the two are then in an arena (shared memory,
+ * arena.h). Only one frame, of the kind LIES, is sent, which tells where in the arena the message lies. */
 /* Workers reach each other in the same way as they reach the master. A worker has a ROUTER for workers that
  * reach it, and a DEALER for each worker that it reaches. */
 /* The endpoints with these sockets are called the worker's mesh. The worker's endpoint to the master also
@@ -87,7 +87,7 @@ enum { FILES_OF_MESH = 64 };
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define UNUSED_S        1.0 /* unused memory of arenas is freed after this many seconds */
-/* seconds between two tests of which peer owns a connection that two peers (rivals) claim */
+/* two peers (rivals) may claim one connection; seconds between two tests of which of them is connected */
 #define ASK_AGAIN_S 0.001
 
 enum {
@@ -337,7 +337,7 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
     if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
         e->was_answered = true;
-        /* no process accepts connections there, so this failure says nothing about the key */
+        /* the failure below means that no process accepts connections there; it says nothing about the key */
     } else if (what != ZMQ_EVENT_DISCONNECTED && !e->was_answered)
         e->failed_handshakes = 0;
 }
@@ -454,7 +454,7 @@ static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     return true;
 }
 
-/* Let libzmq process the messages from its I/O thread, so that it knows which peers are gone. */
+/* Let libzmq handle what its I/O thread has reported. Then the socket knows which peers are gone. */
 static void notice_who_is_gone(endpoint *e) {
     int unused;
     size_t size = sizeof unused;
@@ -870,8 +870,8 @@ static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
         free(fds);
 }
 
-/* Sleep until something may have happened. First read all sockets until they are empty, because their
- * descriptors report only later events. */
+/* Sleep until something may have happened. The caller must have read all sockets until they were empty,
+ * because their descriptors report only later events. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry.at_s);

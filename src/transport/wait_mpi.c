@@ -20,7 +20,7 @@ enum {
 
 /* mean wait in seconds below which the rank spins at first, even where it would otherwise sleep */
 static const double SHORT_WAIT_S = 15e-6;
-/* the rank spins for at most this many seconds then; after them, a short sleep (nap) costs less */
+/* where waits are that short, the rank spins for at most this many seconds, and then sleeps */
 static const double SHORT_SPIN_S = 30e-6;
 static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean of waits */
 /* a wait longer than this many seconds does not count in the mean, because the sending rank could not run or
@@ -31,8 +31,8 @@ static const double LONG_WAIT_S = 1e-3;
  * seconds of waiting, the upper limit is LONGEST_REST_S. */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
-/* With doorbells, sleeps are limited in the same way as naps. Limits are needed because MPI may need several
- * checks for one message, and because a failed rank rings no bell. */
+/* With doorbells, a sleep lasts at most SLEEP_PART of the time waited so far, within limits. Sleeps must end
+ * without a ring, too: MPI may need several checks for one message, and a failed rank rings no bell. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
 static const unsigned long TIMER_SLACK_NS = 1000;
 
