@@ -39,8 +39,8 @@ static kilter_status read_halt(const kl_value *v) {
                : kl_option_refuse(v, "neither never nor WHEN,WHY=N, as in now,fail=1 or soon,success=30%");
 }
 
-/* Read the value of --jobs, a number of slots. +N and −N are relative to the number of cores, and N% is a
- * part of the cores. 0 stands for as many slots as possible. */
+/* Read the value of --jobs, a number of slots. The forms +N and −N are relative to the number of cores, and
+ * N% is a part of the cores. The value 0 stands for as many slots as possible. */
 static kilter_status read_jobs(const kl_value *v) {
     bool relative = *v->text == '+' || *v->text == '-';
     char *end;

@@ -257,16 +257,16 @@ bool kl_grow_slurm_ask(kl_grow_slurm *s, const kl_growth *g, const char **answer
 }
 
 static kl_growth_stage stage_of(const char *state, size_t bytes) {
-    static const char *const WAITS[] = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED"};
-    static const char *const OVER[] = {"BOOT_FAIL", "CANCELLED",     "COMPLETED", "DEADLINE", "FAILED",
-                                       "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "REVOKED",  "TIMEOUT"};
-    for (size_t i = 0; i < sizeof WAITS / sizeof *WAITS; i++)
-        if (strlen(WAITS[i]) == bytes && memcmp(WAITS[i], state, bytes) == 0)
-            return KL_GROWTH_WAITING;
-    for (size_t i = 0; i < sizeof OVER / sizeof *OVER; i++)
-        if (strlen(OVER[i]) == bytes && memcmp(OVER[i], state, bytes) == 0)
-            return KL_GROWTH_OVER;
-    return KL_GROWTH_RUNNING;
+    char name[KL_SLURM_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", (int)bytes, state);
+    switch (kl_slurm_stage_of(name)) {
+    case KL_SLURM_WAITS:
+        return KL_GROWTH_WAITING;
+    case KL_SLURM_OVER:
+        return KL_GROWTH_OVER;
+    default:
+        return KL_GROWTH_RUNNING; /* if the state is not known, the job is not given up */
+    }
 }
 
 static void expand(const char *list, char nodes[KL_GROWTH_NODES_BYTES]) {

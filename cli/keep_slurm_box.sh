@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Test kilter run --keep under a real Slurm of four nodes on this machine, with Open MPI.
-# usage: keep_slurm_box.sh KILTER PROGRAM     exit 77: root, namespaces, slurm-wlm or munge are missing
+# usage: keep_slurm_box.sh KILTER PROGRAM     exit 77: root, namespaces, slurm-wlm or munge are missing.
 # With REPORT=FILE, write a table row for each fault into FILE: the seconds until the next attempt has saved
 set -eu
 . "$(dirname "$0")/farm_test.sh"

@@ -150,16 +150,15 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find the mean and the spread of the times of the latest similar runs. Similar runs have `workers` workers,
- * and as many tasks as the record's last complete run. With `peers`, peers organised them, otherwise a master
- * did. Leave out the record's first run, in which caches and connections were still cold. */
-static void compare_runs(kl_basis *b, uint32_t workers, bool peers) {
+/* Find the mean and the spread of the times of the latest similar runs. Similar runs have as many workers and
+ * tasks as the run `it`, and a master or peers organised them, as in that run. Leave out the record's first
+ * run, in which caches and connections were still cold. */
+static void compare_runs(kl_basis *b, const kl_report_iteration *it) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
     for (size_t i = b->measured_count; i > first && times.count < RUNS_ALIKE; i--) {
         const kl_measured *run = &b->measured[i - 1];
-        bool other = run->workers != workers || run->peers != peers;
-        if (other || run->tasks != b->measured[b->measured_count - 1].tasks)
+        if (run->workers != it->workers || run->peers != by_peers(it) || run->tasks != it->tasks)
             continue;
         kl_stat_add(&times, run->time_s, 0);
         kl_stat_add(&elapsed, run->elapsed_s, 0);
@@ -246,7 +245,7 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
-    compare_runs(b, it->workers, by_peers(it));
+    compare_runs(b, it);
     learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");

@@ -498,7 +498,7 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
         decide_pipeline(n, d);
 }
 
-/* Refuse the loop if it uses flat memory both with rows, as x[i * n + j], and without rows, as x[k]. Refuse
+/* Refuse the loop if it uses flat memory both with rows (as x[i * n + j]) and without rows (as x[k]). Refuse
  * the loop also if a pointer in the loop may point to a variable of the loop. */
 static void decide_aliases(const kc_nest *n, kc_decision *d) {
     bool written = false, used = false;

@@ -118,8 +118,8 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Find MPI's own function. Also search libraries whose symbols are local, because a script's module may have
- * loaded MPI. MPICH's functions for Fortran 2008, mpi_…, have no second name that begins with "p". So search
+/* Find MPI's own function. A script's module may have loaded MPI, so also search libraries whose symbols are
+ * local. MPICH's functions for Fortran 2008, mpi_…, have no second name that begins with "p". So search
  * for the name mpi_… only in the libraries after this one. */
 static void *real_function(const char *name) {
     void *function = dlsym(name[0] == 'm' ? RTLD_NEXT : RTLD_DEFAULT, name);

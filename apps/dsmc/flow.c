@@ -11,8 +11,8 @@ static const double LONGEST = 0.4; /* a typical fast particle moves by this numb
 static const double OFTENEST = 0.3;
 /* bound on the relative speeds of pairs at the start, as a multiple of the most likely speed */
 static const double FAST = 3;
-/* strips of gas beyond the ends of the plane are wide enough for particles whose speed differs from the
- * stream's by this number of standard deviations */
+/* number of standard deviations by which a particle's speed may differ from the stream's; strips of gas
+ * beyond the ends of the plane are wide enough for such particles */
 static const double REACH = 5;
 /* BOUNCES: greatest number of reflections of a particle in one step; PARTS: a cell's volume outside the body
  * is measured at PARTS × PARTS points of the cell */

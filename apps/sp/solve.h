@@ -52,9 +52,9 @@ kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *option
 /* free the contents of a solution, which may also be all zero */
 void sp_solution_free(sp_solution *solution);
 
-/* Solve the deterministic equivalent in this process. Return KILTER_ERR_TASK if no optimum is found. Return
- * KILTER_ERR_TASK also if the duals prove a bound that differs from CLP's cost by more than the relative gap,
- * or if CLP's answer misses rows. */
+/* Solve the deterministic equivalent in this process. Return KILTER_ERR_TASK in three cases: no
+ * optimum is found; the duals prove a bound that differs from CLP's cost by more than the relative gap; CLP's
+ * answer misses rows. */
 kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
                                  sp_solution *solution, kilter_error *error);
 

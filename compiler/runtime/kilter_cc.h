@@ -44,8 +44,8 @@ typedef struct kcc_slot {
     long long from, to; /* range of bytes of the whole that belongs to the slot */
     bool rows_valid, whole_valid, used;
     int ghost[KCC_SITES];
-    /* for each marked loop of the group: did its latest run use the slot (now), and do the rows have the halo
-     * that this loop needs (shared)? */
+    /* for each marked loop of the group: whether its latest run used the slot (now); whether the rows have
+     * the halo that this loop needs (shared) */
     bool now[KCC_SITES], shared[KCC_SITES];
     void *rows; /* row 0 of the kilter_loop's array */
 } kcc_slot;

@@ -30,8 +30,8 @@ kl_keeper_host *kl_keeper_find(const kl_keeper *keeper,
                                const char *name); /* Return the host with this name, or with the same first
                                                      label, as "n1" for "n1.site.org"; NULL: there is none. */
 bool kl_keeper_take_views(kl_keeper *keeper, const kl_keeper_view *views, size_t count);
-/* Store on which hosts the ranks run and how fast they are, as the report says. `weight`, 0 … 1, is the
- * weight of this report in the averages over time. */
+/* Store on which hosts the ranks run and how fast they are, as the report says. The argument `weight`,
+ * 0 … 1, is the weight of this report in the averages over time. */
 bool kl_keeper_take_rates(kl_keeper *keeper, const kl_keeper_report *report, double weight);
 /* Return an average over time after one more value. mean: the average so far; 0: there is none. */
 double kl_keeper_smooth(double mean, double value, double weight);

@@ -9,8 +9,9 @@
 
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
 /* Offset in bytes at which short rows begin in their mapping. If row 0 began exactly at a page, access to
- * short rows would be up to a tenth slower than with this offset, which malloc() uses, too. Rows of at least
- * a page are not slower without an offset. They get none, so that no two of them share a page. */
+ * short rows would be up to a tenth slower than with this offset. The function malloc() uses this offset,
+ * too. Rows of at least a page are not slower without an offset. They get none, so that no two of them share
+ * a page. */
 static const size_t SKEW_BYTES = 64;
 /* Arrays of at least this size get large pages where the system has them. This saves page faults when rows
  * arrive, and cache misses when they are read. When rows leave, their memory stays allocated until the system

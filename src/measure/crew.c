@@ -377,7 +377,7 @@ static void add_part(kl_crew_part *sum, const wait *w, place where, standing s, 
 }
 
 /* Add up the workers of a subtree that become free within q->within_s, except the worker of node q->without.
- * holds: true if the subtree may contain this node. */
+ * The argument `holds` is true if the subtree may contain this node. */
 static void add_free(const kl_crew *c, uint32_t at, place where, const question *q, bool holds,
                      kl_crew_part *sum) {
     if (at == 0)

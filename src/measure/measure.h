@@ -24,10 +24,10 @@ double kl_stat_sd(const kl_stat *stat);
 /* Return the standard deviation divided by the mean; 0 if the mean is 0. */
 double kl_stat_cv(const kl_stat *stat);
 
-/* The share of its core that a thread can get: the time in which the thread ran, divided by the time in which
- * the thread was ready to run. The share can be measured only while the thread hardly sleeps. While the
- * thread sleeps more, the share measured last is used, until the core is seen idle. If all fields are zero,
- * nothing is known. */
+/* The share of its core that a thread can get. The share is the time in which the thread ran, divided by the
+ * time in which the thread was ready to run. The share can be measured only while the thread hardly sleeps.
+ * While the thread sleeps more, the share measured last is used, until the core is seen idle. If all fields
+ * are zero, nothing is known. */
 typedef enum kl_core_mode {
     KL_CORE_OWN, /* no other thread wants the thread's core */
     /* other threads may want the core; this thread must not sleep, so that its share can be measured */

@@ -21,7 +21,7 @@ static const double LEAST_ALONE = 0.02;
 static const double NOTHING = 1e-12;
 /* If there are more workers than this, their tasks reach a station as a steady stream. Then a simple formula
  * replaces the sum over all numbers of tasks at the station. A record with billions of tiny tasks can make
- * the model ask for so many workers. */
+ * the model ask for more workers than this. */
 static const double MANY = 1e5;
 
 /* --- one station --- */
@@ -152,7 +152,8 @@ static double link_s(const kl_load *l) {
 }
 
 /* A crowded link drops more packets. When the link is full, its rate falls as this power of the number of
- * workers, by 6 % for each doubling. docs/explanation/model.md says where the power comes from. */
+ * workers, by 6 % for each doubling. The page docs/explanation/model.md says where the power comes
+ * from. */
 static const double CROWDED = 0.09;
 
 static double crowded(const kl_load *l, uint32_t workers) {

@@ -189,7 +189,7 @@ typedef struct kl_grain {
 } kl_grain;
 
 double kl_grain_elapsed_s(const kl_grain *grain, uint64_t block);
-/* Return the block size with the least time: one of the tried sizes, or the size that
+/* Return the block size with the least time. The candidates are the tried sizes, and the sizes that
  * kl_pipeline_block() computes from the time per element measured with one of them. */
 uint64_t kl_grain_block(const kl_grain *grain);
 /* Scale the times of all sizes to a new measurement: the slowest rank's body takes sweep_s seconds for a
@@ -265,7 +265,8 @@ typedef struct kl_account_step {
     /* seconds saved, compared with a run with equal shares from the beginning */
     double came_s;
     /* Two savings in seconds are counted since balance_s last reached a limit: compared with the shares at
-     * that time, and compared with equal shares. lately_s: growth of the smaller one since the last round */
+     * that time, and compared with equal shares. The member lately_s is the growth of the smaller
+     * saving since the last round. */
     double lately_s;
     double cost_s; /* seconds spent on moving */
 } kl_account_step;

@@ -82,8 +82,8 @@ static void be_launcher(const kl_guard_job *job, pid_t parent, int failed) {
     _exit(127);
 }
 
-/* Start the launcher and return its process number. 0: its program cannot be executed, and *why is an errno.
- * -1: the system has no process or file left for it. */
+/* Start the launcher and return its process number. Return 0 if its program cannot be executed; *why is then
+ * an errno. Return -1 if the system has no process or file left for it. */
 static pid_t start_launcher(const kl_guard_job *job, int *why) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)

@@ -11,8 +11,8 @@
 
 #include "sys/sys.h"
 
-/* Open the second file, and give it the access rights of the file that it replaces (`old`). old = NULL: give
- * it the rights of a new file. */
+/* Open the second file, and give it the access rights of the file that it replaces (`old`). If `old` is
+ * NULL, give it the rights of a new file. */
 static bool open_beside(kl_new_file *file, const struct stat *old) {
     file->part = kl_text("%s.%016llx", file->path, (unsigned long long)kl_token());
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;

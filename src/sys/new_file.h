@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 
-/* A file that is being replaced. `out` writes to a second file in the same folder, which then replaces the
- * first one as a whole. In two cases `out` writes to the file itself: if it is not a plain file, or if no
+/* A file that is being replaced. The stream `out` writes to a second file in the same folder, which then
+ * replaces the first one as a whole. In two cases `out` writes to the file itself: it is not a plain file; no
  * second file can be created in its folder. */
 typedef struct kl_new_file {
     FILE *out;

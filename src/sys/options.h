@@ -55,8 +55,8 @@ typedef struct kl_option_list {
     size_t count;
 } kl_option_list;
 
-/* Check `text` and store it in the option's field of `into`. `said` is the option as the user wrote it,
- * --name or KILTER_NAME. Error messages name the option by `said`. Error: KILTER_ERR_USAGE */
+/* Check `text` and store it in the option's field of `into`. The argument `said` is the option as the user
+ * wrote it, --name or KILTER_NAME. Error messages name the option by `said`. Error: KILTER_ERR_USAGE */
 kilter_status kl_option_set(const kl_option *option, const char *said, const char *text, void *into,
                             kilter_error *error);
 /* Fail with the message "--name: 'text' is WHAT"; `what` gives WHAT. */

@@ -49,8 +49,8 @@ typedef struct kl_trace_worker_left_row {
     const char *why;
 } kl_trace_worker_left_row;
 
-/* The start of a master that writes the record. first_run and first_worker are its first numbers of a run and
- * a worker, as this master counts them. */
+/* The start of a master that writes the record. The members first_run and first_worker are its first numbers
+ * of a run and a worker, as this master counts them. */
 typedef struct kl_trace_session_row {
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;

@@ -760,8 +760,8 @@ static void mpi_close(kl_transport *transport) {
         kl_mpi_end(rank_failed);
 }
 
-/* The operations of an endpoint. mpi_ops[0] is for an endpoint that only its own thread may use. mpi_ops[1]
- * is for an endpoint that several threads may use. */
+/* The operations of an endpoint. Only its own thread may use an endpoint with mpi_ops[0]. Several threads may
+ * use an endpoint with mpi_ops[1]. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
