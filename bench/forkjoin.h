@@ -1,4 +1,5 @@
-/* A fork-join program that is described by numbers. Its workers join and leave while it runs. */
+/* A fork-join program whose times and sizes are given as numbers. Its workers join and leave while it runs.
+ */
 #ifndef BENCH_FORKJOIN_H
 #define BENCH_FORKJOIN_H
 

@@ -126,8 +126,8 @@ static bool find_option(const char *options, const char *name, char letter,
     return found;
 }
 
-/* Return whether the time limit in the options is too short for a warning. A limit that is only a number
- * gives minutes. */
+/* Return whether the time limit in the options is so short that Slurm cannot warn the job before it. A limit
+ * that is only a number gives minutes. */
 static bool is_short(const char *options) {
     char value[KL_GROWTH_NODES_BYTES];
     if (!find_option(options, "--time", 't', value))

@@ -93,7 +93,7 @@ typedef struct kl_map_spawner { /* values that are the same for all commands of 
     int null;                   /* descriptor of /dev/null */
     char **environment;  /* environment of a command as NAME=VALUE; the last entries are `number`, `place` and
                           * NULL */
-    kl_buffer variables; /* variables that tell the command its units of resources */
+    kl_buffer variables; /* variables such as the number of the GPU that the command may use */
     char number[40], place[40], dash_c[3];
     kl_map_guard *guard;
     kl_map_slot *slot;

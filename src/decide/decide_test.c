@@ -576,9 +576,9 @@ static void daf_follows_its_equations(void **state) {
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
         /* x is 3 in the first batch, then 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
-        /* The lower limit of a chunk is 7·0.002/0.001 = 14 tasks. By the equations, chunks would have 14
-         * tasks at first. When 224 tasks are left, a chunk would have 9, which is below the limit. The last 8
-         * chunks must then have 224/8 = 28 tasks each. */
+        /* The lower limit of a chunk is 7·0.002/0.001 = 14 tasks. By the equations, the chunks of
+         * the third batch have 14 tasks. Chunks of the fourth batch would have 9, which is below the limit.
+         * So the last 8 chunks must have 224/8 = 28 tasks each. */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
         /* After the first batch, 64 − 8·4 = 32 tasks are left. By equation (2) a chunk would have 1 task, but
          * the lower limit is 1.75. The last 8 chunks must then have 32/8 = 4 tasks each. */

@@ -691,7 +691,7 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_open(&f, "static", 8, 50e-6, work_1ms);
     stepped_gather(&f);
     for (int run = 0; run < 8; run++) {
-        /* the program itself computes as long as all tasks take together, so one worker is enough */
+        /* the program itself computes for 0.5 s, the time of all tasks in total, so one worker is enough */
         kl_master_spent(f.master, 0.5);
         run_s(&f, 500);
     }

@@ -20,7 +20,7 @@ typedef struct word {
     bool more;             /* for RESULTS: true if the message also requests a chunk */
     uint64_t segments;     /* for RESULTS: number of segments in the message */
     double task_s;         /* for RESULTS: seconds that all tasks in the message took together */
-    double cpu_s, delay_s; /* for RESULTS: CPU time and delay that the worker reports */
+    double cpu_s, delay_s; /* for RESULTS: reported CPU time, and time without a core */
     bool last;             /* for RESULTS: the member `last` of the message's last segment */
     /* for RETURN: the returned tasks; for RESULTS: the tasks of the message's last segment */
     kl_part part;

@@ -70,7 +70,8 @@ static void draw_series(plan *p, const int *order, uint64_t seed) {
     }
 }
 
-/* Choose from the seed which ranks are killed, and when: KILLS workers, or the master. */
+/* Draw the ranks to kill and the times of the kills from the seed. The ranks are workers, as many as KILLS,
+ * or the master. */
 static void draw(plan *p, uint64_t seed) {
     int order[RANKS_MOST];
     p->kill_after_s = -1;

@@ -28,9 +28,10 @@ typedef struct kl_totals { /* measurements since the loop was opened */
     double elapsed_s, waited_s, moving_s;
 } kl_totals;
 
-typedef struct kl_following { /* Work that the loops that follow this loop have done. */
-    double busy_s, cpu_s;     /* seconds in following loops since the last sweep of this loop began */
-    /* seconds that following loops took for each of this loop's rows, between its last two sweeps */
+typedef struct kl_following { /* Work of the followers: loops whose rows lie on the same ranks as this loop's
+                                 rows. */
+    double busy_s, cpu_s;     /* seconds in the followers since the last sweep of this loop began */
+    /* seconds that the followers took for each of this loop's rows, between its last two sweeps */
     double row_busy_s, row_cpu_s;
 } kl_following;
 

@@ -6,7 +6,7 @@
 
 #include "report/page.h"
 
-/* The place of a chunk in the order of first tasks. */
+/* An entry of the list of chunks, which is sorted by the chunks' first tasks. */
 typedef struct place {
     size_t at, run_at; /* index of the chunk, and of its run's first chunk */
 } place;

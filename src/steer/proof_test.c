@@ -90,8 +90,8 @@ static int rounds_until_rest(kl_proof *p, double *now_s) {
     return n;
 }
 
-/* Check that equal shares must win two trials before a rest, because a load may be absent by chance during
- * one trial. Later rests must be longer. */
+/* Check that balancing rests (pauses) only after equal shares have won two trials, because a load may be
+ * absent by chance during one trial. Later rests must be longer. */
 static void what_costs_rests_ever_longer(void **state) {
     (void)state;
     kl_proof p = {0};
