@@ -292,7 +292,7 @@ static void print_after_sums(const kc_loop *l, FILE *out) {
 
 /* --- before a loop --- */
 
-static bool is_reassigned(const kc_loop *l, const kc_array *a) {
+static bool is_reassigned(const kc_array *a) {
     return a->pointer && !kc_is_stable(a->variable);
 }
 
@@ -301,15 +301,14 @@ static bool is_reassigned(const kc_loop *l, const kc_array *a) {
 static void print_ghosts(const emission *e, int site, int array, FILE *out) {
     const kc_loop *l = e->site[site];
     const kc_array *a = &l->nest->array[array];
-    bool moves = is_reassigned(l, a);
+    bool moves = is_reassigned(a);
     for (int s = 0; s < e->sites; s++) {
         long long ghost = 0;
         const kc_loop *other = e->site[s];
         for (int b = 0; b < other->nest->arrays && e->group[s] == e->group[site]; b++) {
             const kc_decided *d = &other->decision.array[b];
             bool same = clang_equalCursors(other->nest->array[b].variable, a->variable);
-            bool partner =
-                moves && other->nest->array[b].pointer && is_reassigned(other, &other->nest->array[b]);
+            bool partner = moves && other->nest->array[b].pointer && is_reassigned(&other->nest->array[b]);
             long long halo = d->before > d->after ? d->before : d->after;
             if (d->role == KC_ROWS && (same || partner) && halo > ghost)
                 ghost = halo;
