@@ -35,8 +35,8 @@ static void put_entries(builder *b, const sp_matrix *matrix, int column, int fir
         put_entry(b, first_row + matrix->row[at], matrix->value[at]);
 }
 
-/* Store a random entry of the technology matrix T. If the column already has an entry in this row, at index
- * `first` or later, replace that entry; otherwise append one. */
+/* Store a random entry of T, the technology matrix. If the column already has an entry in this row, at index
+ * `first` or later, replace that entry. Otherwise append one. */
 static void put_random_entry(builder *b, int first, int row, double value) {
     for (int at = first; at < b->entries; at++) {
         if (b->program->matrix.row[at] == row) {
