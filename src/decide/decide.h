@@ -513,8 +513,8 @@ typedef struct kl_organise_look {
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
     /* mean seconds of earlier runs (kl_organise_mean()), scaled to this run's number of tasks. by_master_s:
-     * of runs with a master; by_peers_s: of runs with this number of peers; 0: there was no such run. The
-     * farm's first run is left out if a master organised later runs. */
+     * of runs with a master; by_peers_s: of runs with this number of peers; 0: there was no such run.
+     * by_master_s leaves out the farm's first run if the second run was faster. */
     double by_master_s, by_peers_s;
     bool tried; /* true: peers have organised an earlier run, perhaps with another number of peers */
     /* true: a number of workers is being tried, which can be judged only in runs with a master */
@@ -530,6 +530,9 @@ typedef struct kl_organise_look {
 /* Return the mean of a value over runs, in which the latest run counts half. before: the mean of the earlier
  * runs; 0: there was none. */
 double kl_organise_mean(double before, double latest);
+/* Return this mean for runs with a master, of which there were `runs` before the latest. The farm's first run
+ * is usually slower than later runs, so it is left out if the second run is faster. */
+double kl_organise_mean_of_master(uint64_t runs, double before, double latest);
 /* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because
  * peers would lose it, too. */
 double kl_organise_lost_s(const kl_iteration *run);

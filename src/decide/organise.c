@@ -42,6 +42,11 @@ double kl_organise_mean(double before, double latest) {
     return before > 0 ? (before + latest) / 2 : latest;
 }
 
+double kl_organise_mean_of_master(uint64_t runs, double before, double latest) {
+    bool learnt = runs == 1 && latest < before;
+    return kl_organise_mean(learnt ? 0 : before, latest);
+}
+
 /* Workers lose time when they share cores, callbacks or links. Peers would lose this time, too, so it does
  * not count as lost to the master. */
 double kl_organise_lost_s(const kl_iteration *run) {

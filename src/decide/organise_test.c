@@ -293,6 +293,16 @@ static void without_measurements_the_master_deals(void **state) {
     assert_non_null(strstr(d.reason, "by hand"));
 }
 
+/* A first run of 4 s and a second one of 2 s: the first one was learning, so only the second counts. After a
+ * second run of 6 s, both count. The third run counts half in any case. */
+static void a_first_run_counts_unless_the_second_is_faster(void **state) {
+    (void)state;
+    assert_true(kl_organise_mean_of_master(0, 0, 4) == 4);
+    assert_true(kl_organise_mean_of_master(1, 4, 2) == 2);
+    assert_true(kl_organise_mean_of_master(1, 4, 6) == 5);
+    assert_true(kl_organise_mean_of_master(2, 4, 2) == 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_way_is_chosen),
@@ -301,6 +311,7 @@ int main(void) {
         cmocka_unit_test(a_master_busy_with_bytes_is_not_blamed),
         cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
         cmocka_unit_test(means_are_compared_and_not_the_last_runs),
+        cmocka_unit_test(a_first_run_counts_unless_the_second_is_faster),
         cmocka_unit_test(fewer_workers_with_a_master_may_be_better),
         cmocka_unit_test(peers_are_tried_again_with_another_number),
         cmocka_unit_test(time_lost_to_shared_cores_is_no_reason),

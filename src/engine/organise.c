@@ -85,15 +85,13 @@ void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     o->lost_s = 0;
 }
 
-/* Add the last run, which the master organised, to the mean. The farm's first run is usually slower than
- * later runs. If the second run is faster, the mean leaves the first run out. */
+/* Add the last run, which the master organised, to the mean. */
 static void note_master(kl_master *m) {
     kl_organising *o = &m->organising;
     o->by_master = kl_master_iteration(m);
     o->by_master.speeds = (kl_speeds){0};
-    double latest_s = o->by_master.elapsed_s / (double)o->by_master.tasks;
-    bool learning = o->master_runs == 1 && latest_s < o->by_master_task_s;
-    o->by_master_task_s = kl_organise_mean(learning ? 0 : o->by_master_task_s, latest_s);
+    o->by_master_task_s = kl_organise_mean_of_master(o->master_runs, o->by_master_task_s,
+                                                     o->by_master.elapsed_s / (double)o->by_master.tasks);
     o->master_runs++;
     o->lost_s += kl_organise_lost_s(&o->by_master);
 }
