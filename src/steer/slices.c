@@ -47,9 +47,9 @@ static const double DEEP_SLICES = 5;
 static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
-/* The least seconds of a sweep in which ranks on shared cores work are about the time with equal shares,
- * multiplied by the smallest part that a rank gets of its core. AT_LEAST: margin by which a choice may take
- * less. */
+/* With work for ranks on shared cores, a sweep takes at least about a part of the time with equal shares.
+ * This part is the smallest part that a rank gets of its core. The limit is lowered by the factor AT_LEAST,
+ * as a margin. */
 static const double AT_LEAST = 0.5;
 
 static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {
