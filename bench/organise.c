@@ -41,7 +41,7 @@ static const platform_range RANGE = {.most_workers = MOST_WORKERS,
                                      .least_s = 1e-5,
                                      .most_s = 1e-3};
 
-enum { RUNS = 8, LATE = RUNS / 2 }; /* LATE: number of the first run in the second half of the runs */
+enum { RUNS = 16, LATE = RUNS / 2 }; /* LATE: number of the first run in the second half of the runs */
 
 /* seconds of each run: with a master, with peers, and in the way that the farm chose */
 typedef struct way_times {
@@ -208,6 +208,42 @@ static bool is_near(double time_s, const row *r, int run) {
     return time_s <= NEAR * better_s(r, run);
 }
 
+/* --- seconds of a run, if it is organised in one of these ways --- */
+
+typedef double time_of(const row *r, int run);
+
+static double master_s(const row *r, int run) {
+    return r->of.master_s[run];
+}
+
+static double peers_s(const row *r, int run) {
+    return r->of.peers_s[run];
+}
+
+static double auto_s(const row *r, int run) {
+    return r->of.auto_s[run];
+}
+
+static double chosen_s(const row *r, int run) {
+    return r->of.by_peers[run] ? peers_s(r, run) : master_s(r, run);
+}
+
+static double oracle_s(const row *r, int run) {
+    return r->oracle_peers ? peers_s(r, run) : master_s(r, run);
+}
+
+/* Return the seconds of the second half of the runs. */
+static double half_s(const row *r, time_of *of) {
+    double sum_s = 0;
+    for (int i = LATE; i < RUNS; i++)
+        sum_s += of(r, i);
+    return sum_s;
+}
+
+static double half_ratio(const row *r, time_of *of) {
+    return half_s(r, of) / fmin(half_s(r, master_s), half_s(r, peers_s));
+}
+
 /* Return whether peers are faster than a master on average over all runs but the first. */
 static bool mostly_peers(const row *r) {
     double more_s = 0;
@@ -218,9 +254,13 @@ static bool mostly_peers(const row *r) {
 
 /* Sums over all platforms, from which a line of a table is computed. */
 typedef struct tally {
-    /* platforms: number of platforms; faster: number of platforms where peers are over 1 % faster in run 2;
-     * the others: numbers of runs that took at most NEAR times as long as the better way */
-    double platforms, faster, second, way, late, oracle, fixed, master;
+    /* platforms: number of platforms; faster: number of platforms where peers are over 1 % faster in run 2 */
+    double platforms, faster;
+    /* numbers of platforms where the second half of the runs took at most NEAR times as long as the better
+     * way */
+    double way, late, oracle, master;
+    /* numbers of runs that took at most NEAR times as long as the better way in the same run */
+    double second, single, fixed;
     double ratio, master_ratio, worst, below;
 } tally;
 
@@ -232,13 +272,14 @@ static void count(tally *t, const row *r) {
         t->ratio += ratio(r, i) / (RUNS - 1);
         t->master_ratio += r->of.master_s[i] / better_s(r, i) / (RUNS - 1);
     }
+    t->way += half_ratio(r, chosen_s) <= NEAR;
+    t->late += half_ratio(r, auto_s) <= NEAR;
+    t->oracle += half_ratio(r, oracle_s) <= NEAR;
+    t->master += half_ratio(r, master_s) <= NEAR;
     for (int i = LATE; i < RUNS; i++) {
         const double part = 1.0 / (RUNS - LATE);
-        t->way += part * is_near(r->of.by_peers[i] ? r->of.peers_s[i] : r->of.master_s[i], r, i);
-        t->late += part * is_near(r->of.auto_s[i], r, i);
-        t->oracle += part * is_near(r->oracle_peers ? r->of.peers_s[i] : r->of.master_s[i], r, i);
+        t->single += part * is_near(chosen_s(r, i), r, i);
         t->fixed += part * is_near(mostly_peers(r) ? r->of.peers_s[i] : r->of.master_s[i], r, i);
-        t->master += part * is_near(r->of.master_s[i], r, i);
         t->worst = fmax(t->worst, ratio(r, i));
         t->below = fmax(t->below, r->bound_s[i] / r->of.master_s[i] - r->bound_s[i] / r->of.auto_s[i]);
     }
@@ -256,42 +297,34 @@ static void print_group(const row *rows, size_t rows_count, uint32_t least, uint
     double percent = 100 / t.platforms;
     printf("| %" PRIu32 " to %" PRIu32
            "%s | %.0f | %.0f | %.0f %% | %.1f %% | %.1f %% | %.3f | %.3f | %.0f %% | %.3f | "
-           "%.0f %% | %.0f %% | %.3f |\n",
+           "%.0f %% | %.1f %% | %.1f %% | %.3f |\n",
            least, most, steady ? ", constant speeds" : "", t.platforms, t.faster, percent * t.second,
            percent * t.way, percent * t.late, t.ratio / t.platforms, t.worst, percent * t.master,
-           t.master_ratio / t.platforms, percent * t.oracle, percent * t.fixed, t.below);
-}
-
-static double late_ratio(const row *r) {
-    double most = 0;
-    for (int i = LATE; i < RUNS; i++)
-        most = fmax(most, ratio(r, i));
-    return most;
+           t.master_ratio / t.platforms, percent * t.oracle, percent * t.single, percent * t.fixed, t.below);
 }
 
 static int by_ratio(const void *a, const void *b) {
-    double x = late_ratio(a), y = late_ratio(b);
+    double x = half_ratio(a, auto_s), y = half_ratio(b, auto_s);
     return (x < y) - (x > y);
 }
 
 static void print_page(row *rows, size_t rows_count) {
     enum { SMALL = 64 };
     printf("| workers | platforms | peers 1 %% faster | run 2 | way in runs %d to %d | their time | mean "
-           "ratio | worst |",
+           "ratio | worst | master always | its mean ratio | speeds at the start known | single runs | "
+           "better way on average | most below the master |\n",
            LATE + 1, RUNS);
-    puts(" master always | its mean ratio | speeds at the start known | better way on average | most below "
-         "the "
-         "master |");
-    puts("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    puts("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     print_group(rows, rows_count, 2, MOST_WORKERS, false);
     print_group(rows, rows_count, 2, MOST_WORKERS, true);
     print_group(rows, rows_count, 2, SMALL, false);
     print_group(rows, rows_count, SMALL + 1, MOST_WORKERS, false);
     qsort(rows, rows_count, sizeof *rows, by_ratio);
     printf("\n| seed | last choice | most time / better | platform | tasks |\n|---|---|---|---|---|\n");
-    for (size_t i = 0; i < rows_count && late_ratio(&rows[i]) > NEAR; i++)
+    for (size_t i = 0; i < rows_count && half_ratio(&rows[i], auto_s) > NEAR; i++)
         printf("| %" PRIu64 " | %s | %.3f | `%s` | `%s` |\n", rows[i].p.seed,
-               way_of(rows[i].of.by_peers[RUNS - 1]), late_ratio(&rows[i]), rows[i].p.hosts, rows[i].p.tasks);
+               way_of(rows[i].of.by_peers[RUNS - 1]), half_ratio(&rows[i], auto_s), rows[i].p.hosts,
+               rows[i].p.tasks);
 }
 
 /* --- option --each: a line for every platform --- */

@@ -83,7 +83,7 @@ kl_time_text kl_say_s(double seconds);
  * dealing the worker an equal part of the remaining tasks. */
 typedef struct kl_plan {
     kl_decision decision; /* decision.count: number of tasks to deal, at most snapshot.left */
-    /* true: the caller sent fewer than `meant` tasks, because the tasks after these were not consecutive */
+    /* true: the caller sent fewer than `meant` tasks, because only these tasks were consecutive */
     bool cut_short;
     /* number of tasks that the policy chose; the caller may send fewer because of the tasks' weights or
      * sizes */
@@ -116,7 +116,7 @@ void kl_own_policies_free(kl_own_policies *own);
 const kl_policy *kl_own_policies_find(const kl_own_policies *own, const char *name);
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* Return a description of the policy in one line. */
-bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
+bool kl_policy_has_factor(const kl_policy *policy);     /* Return true for the policies FSC and DPF. */
 
 /* Make a dealer. Return NULL if memory ran out. */
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings);
@@ -192,10 +192,10 @@ void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer)
 
 /* --- policies that assign whole shares before a run --- */
 
-/* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright
- * 2002). Store in counts[0 … count−1] how many tasks each lane (worker) gets. Each task goes to the lane
- * that would end it first after its earlier tasks; the first lane wins ties. No other assignment ends
- * sooner. Rates must be above 0. It costs O(count·log count). Error: KILTER_ERR_MEMORY. */
+/* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright 2002).
+ * Store in counts[0 … count−1] how many tasks each lane (worker) gets. Each task goes to the lane that would
+ * end it first after its earlier tasks; the first lane wins ties. No other assignment ends sooner. Rates must
+ * be above 0. The function costs O(count·log count). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
                                  uint64_t *counts);
 /* Return the seconds until the last task of an assignment ends; 0: there is no task. */
@@ -294,8 +294,8 @@ enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 2 };
 /* Return whether the policy recalls and copies late tasks. AUTO and ECT do. The other policies do not,
  * because they work as published. */
 bool kl_policy_rescues(const kl_policy *policy);
-/* Choose a recall or a copy for a late worker, when no task is left to deal and another worker waits. It
- * costs O(log P + number of late workers whose tasks are all copied already). */
+/* Choose a recall or a copy for a late worker, when no task is left to deal and another worker waits. With P
+ * workers, it costs O(log P + number of late workers whose tasks are all copied already). */
 void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_rescue *rescue);
 /* Do the same as kl_rescue_choose(), and store the inputs of the choice. */
 void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_board *board,
@@ -373,7 +373,8 @@ enum { KL_TEAM_POINTS = 6 };
 typedef struct kl_team {
     uint32_t workers; /* number of workers in the last iteration */
     /* way: direction of the change that the last `seen` iterations found better; an iteration that finds no
-     * better number lowers `seen` by 1 */
+     * better number lowers `seen` by 1; nearest: of the numbers that these iterations found, the one closest
+     * to `workers` */
     kl_team_way way;
     uint32_t seen, nearest;
     uint32_t measured;                    /* number of iterations in a row with `workers` workers */
@@ -417,7 +418,7 @@ uint32_t kl_team_balanceable(const kl_iteration *iteration);
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
 /* --- the number of workers within a run --- */
 
-/* Findings of the looks (checks) at a run in progress. At first, all members but the times are 0. */
+/* Findings of the looks (checks) at a run in progress. When a run begins, all members but the times are 0. */
 typedef struct kl_glance {
     /* began_s: time at which the run began; then_s: time of the last look; then_cpu_s: CPU seconds used
      * up to the last look */
@@ -527,10 +528,10 @@ typedef struct kl_organise_look {
     double lost_s;
 } kl_organise_look;
 
-/* Return the mean of a value over runs, in which the latest run counts half. before: the mean of the earlier
- * runs; 0: there was none. */
-double kl_organise_mean(double before, double latest);
-/* Return this mean for runs with a master, of which there were `runs` before the latest. The farm's first run
+/* Return the mean of a value over runs. before: its mean over the earlier runs; runs: the number of these
+ * runs. From the eighth run on, the latest run counts one eighth. */
+double kl_organise_mean(uint64_t runs, double before, double latest);
+/* Return this mean for runs with a master. The farm's first run
  * is usually slower than later runs, so it is left out if the second run is faster. */
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest);
 /* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because

@@ -12,14 +12,19 @@ static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
  * smallest. */
 static const double USE_LEAST = 0.2;
 /* A run by peers is tried when the time that runs with a master have lost adds up to TRIAL_PART of a run's
- * time. The last of these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs
- * with a master have lost AGAIN_TIMES times what the trial cost. A run shorter than TRIAL_LEAST_S is not
- * used for a trial, because peers would spend much of it on connecting to each other. */
-static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
+ * time; with another number of peers than in earlier trials, when it adds up to OTHER_TIMES times as much.
+ * The last of these runs must have lost LOST_LEAST of its own time. Peers that were slower are tried again
+ * when runs with a master have lost AGAIN_TIMES times what a trial costs. A run shorter than TRIAL_LEAST_S is
+ * not used for a trial, because peers would spend much of it on connecting to each other. */
+static const double TRIAL_PART = 0.05, OTHER_TIMES = 16, LOST_LEAST = 0.01, AGAIN_TIMES = 64,
+                    TRIAL_LEAST_S = 0.1;
 /* As long as a master has organised only the farm's first run, peers must be clearly faster to be chosen. A
  * run by peers must take less than this part of the first run's time. A farm's first run is slower than its
  * later runs, because nothing is measured before the first run. */
 static const double FIRST_PART = 0.8;
+/* A mean of times counts about this number of runs. The times of single runs differ by some per cent, and
+ * hosts may change their speed for good. */
+static const uint64_t MEAN_RUNS = 8;
 /* seconds that a peer needs for organising one task, in addition to the time of the task itself */
 static const double PEER_TASK_S = 2e-6;
 
@@ -38,13 +43,13 @@ static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
 
-double kl_organise_mean(double before, double latest) {
-    return before > 0 ? (before + latest) / 2 : latest;
+double kl_organise_mean(uint64_t runs, double before, double latest) {
+    return before + (latest - before) / (double)(runs < MEAN_RUNS ? runs + 1 : MEAN_RUNS);
 }
 
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest) {
     bool learnt = runs == 1 && latest < before;
-    return kl_organise_mean(learnt ? 0 : before, latest);
+    return kl_organise_mean(learnt ? 0 : runs, before, latest);
 }
 
 /* Workers lose time when they share cores, callbacks or links. Peers would lose this time, too, so it does
@@ -90,7 +95,7 @@ static bool may_try(const kl_organise_look *k, const choice *c) {
     if (k->on_trial || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
         return false;
     double cost_s = k->by_peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s)
-                                      : (k->tried ? AGAIN_TIMES : 1) * TRIAL_PART * c->master_s;
+                                      : (k->tried ? OTHER_TIMES : 1) * TRIAL_PART * c->master_s;
     return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s && k->workers == k->last->workers &&
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }

@@ -126,7 +126,7 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
         /* lost time of all runs with a master, in multiples of the time that the last run lost */
         double lost, peers_s;
         bool peers;
-    } rows[] = {{0.4, 0, false}, {1, 0, true}, {1, 10.9, true}, {1, 12, false}, {17, 12, true}};
+    } rows[] = {{0.4, 0, false}, {1, 0, true}, {1, 10.9, true}, {60, 12, false}, {65, 12, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         look.lost_s = rows[i].lost * lost_s;
         look.by_peers_s = rows[i].peers_s;
@@ -164,11 +164,11 @@ static void means_are_compared_and_not_the_last_runs(void **state) {
     static const struct {
         double master_s[3], peers_s;
         bool peers;
-    } rows[] = {{{12, 12, 9.9}, 10.5, true}, {{10, 10, 11}, 10.6, false}, {{10, 12, 12}, 10.6, true}};
+    } rows[] = {{{12, 12, 9.9}, 10.5, true}, {{10, 10, 11}, 10.4, false}, {{10, 12, 12}, 10.6, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double mean_s = 0;
         for (int k = 0; k < 3; k++)
-            mean_s = kl_organise_mean(mean_s, rows[i].master_s[k]);
+            mean_s = kl_organise_mean((uint64_t)k, mean_s, rows[i].master_s[k]);
         last.elapsed_s = rows[i].master_s[2];
         kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
                                  .workers = 32,
@@ -294,13 +294,27 @@ static void without_measurements_the_master_deals(void **state) {
 }
 
 /* A first run of 4 s and a second one of 2 s: the first one was learning, so only the second counts. After a
- * second run of 6 s, both count. The third run counts half in any case. */
+ * second run of 6 s, both count. */
 static void a_first_run_counts_unless_the_second_is_faster(void **state) {
     (void)state;
     assert_true(kl_organise_mean_of_master(0, 0, 4) == 4);
     assert_true(kl_organise_mean_of_master(1, 4, 2) == 2);
     assert_true(kl_organise_mean_of_master(1, 4, 6) == 5);
-    assert_true(kl_organise_mean_of_master(2, 4, 2) == 3);
+    assert_true(kl_organise_mean_of_master(2, 5, 2) == 4);
+}
+
+/* The mean of 8 runs of 1 s is 1 s. If all later runs take 2 s, the mean approaches 2 s. */
+static void a_mean_follows_a_lasting_change(void **state) {
+    (void)state;
+    double mean_s = 0;
+    for (uint64_t runs = 0; runs < 8; runs++)
+        mean_s = kl_organise_mean(runs, mean_s, 1);
+    assert_true(mean_s == 1);
+    mean_s = kl_organise_mean(8, mean_s, 2);
+    assert_true(mean_s == 1.125);
+    for (uint64_t runs = 9; runs < 60; runs++)
+        mean_s = kl_organise_mean(runs, mean_s, 2);
+    assert_true(mean_s > 1.99);
 }
 
 int main(void) {
@@ -312,6 +326,7 @@ int main(void) {
         cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
         cmocka_unit_test(means_are_compared_and_not_the_last_runs),
         cmocka_unit_test(a_first_run_counts_unless_the_second_is_faster),
+        cmocka_unit_test(a_mean_follows_a_lasting_change),
         cmocka_unit_test(fewer_workers_with_a_master_may_be_better),
         cmocka_unit_test(peers_are_tried_again_with_another_number),
         cmocka_unit_test(time_lost_to_shared_cores_is_no_reason),

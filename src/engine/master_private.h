@@ -48,8 +48,8 @@ typedef struct member {
     double joined_s;       /* time at which the member joined */
     double asked_s;        /* time at which the worker last requested tasks */
     double heard_s;        /* time of the worker's last message */
-    /* CPU time and delay of the worker's process, as it last reported them; cpu_s = 0: it has reported none
-     */
+    /* cpu_s, delay_s: CPU time of the worker's process, and the time for which it was ready without a core,
+     * as it last reported them; cpu_s = 0: it has reported none */
     double cpu_s, delay_s;
     double run_cpu_s, run_delay_s; /* CPU time and delay of the worker's process in the current run */
     /* heartbeat: the worker's last heartbeat; heartbeat_s: time at which it came, 0: none has come */
@@ -207,7 +207,7 @@ typedef struct kl_run_peer { /* a peer of the run; its index in the list is its 
     kl_peer peer;
     uint32_t place, worker; /* place: index of the worker in the load balance; worker: number of the worker */
     bool gone;              /* true: the peer is dead, or was taken out of the run */
-    bool reported;          /* true: the peer counts as dead because another peer reported so */
+    bool reported;          /* true: the peer counts as dead because another peer reported its death */
 } kl_run_peer;
 
 /* A run that the workers organise among themselves; run_peers.c. The master is peer 0, the root of the
@@ -244,6 +244,7 @@ typedef struct kl_organising {
      * run */
     double by_master_task_s, by_peers_task_s;
     uint32_t peers_count;
+    uint64_t peers_runs; /* number of runs that peers_count peers organised */
     /* index n·T² of runs with a master and n workers, for the best number n found so far. T is the time of a
      * run divided by its number of tasks. 0: no best number is found yet */
     double best_index;
@@ -274,7 +275,7 @@ struct kl_master {
 
 /* The functions of the master's files are listed here. A file uses only functions of files above it. */
 
-/* --- registry.c --- */
+/* --- registry.c: the list of the farm's members --- */
 
 void kl_member_free(member *one); /* free the memory of the member's fields, but not the struct itself */
 /* Return the member with this peer; NULL: there is none. */
@@ -324,8 +325,8 @@ kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter
  * this is chunk->at, no task may be copied. A task may be copied if it was not copied from this chunk before,
  * and if the limit allows one more copy. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
-/* Return the first part of `span` that another worker has, too, because these tasks of the chunk were
- * copied. Empty: there is none. */
+/* Some tasks of the chunk may be copied, so that another worker has them, too. Return the first part of
+ * `span` with such tasks. Empty: there is none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t chunk, kl_span span);
 void kl_twins_clear(kl_twins *twins);
 void kl_twins_free(kl_twins *twins);
@@ -512,11 +513,11 @@ void kl_master_note_lost_on(kl_master *master, const member *one); /* count a lo
 void kl_master_note_drained(kl_master *master, const char *host);
 void kl_master_list_hosts(const kl_master *master, kl_growing_state *state);
 
-/* --- state.c --- */
+/* --- state.c: the state of the farm for `kilter tune` --- */
 
 void kl_master_note_iteration(kl_master *master); /* store the measurements of the run that has ended */
 
-/* --- runs.c --- */
+/* --- runs.c: how a run ends --- */
 
 void kl_master_end_if_done(kl_master *master);
 /* Return whether the run cannot continue, because no worker is left and none will join. */

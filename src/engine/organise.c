@@ -79,8 +79,9 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
 void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     kl_organising *o = &m->organising;
     uint32_t count = m->members.ready - m->members.resting;
-    o->by_peers_task_s =
-        kl_organise_mean(o->peers_count == count ? o->by_peers_task_s : 0, elapsed_s / (double)tasks);
+    if (o->peers_count != count)
+        o->peers_runs = 0;
+    o->by_peers_task_s = kl_organise_mean(o->peers_runs++, o->by_peers_task_s, elapsed_s / (double)tasks);
     o->peers_count = count;
     o->lost_s = 0;
 }
