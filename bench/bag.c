@@ -45,7 +45,7 @@ static double read_number(int argc, char **argv, const char *name, double otherw
             char *end = NULL;
             double value = i + 1 < argc ? strtod(argv[i + 1], &end) : -1;
             if (!end || *end || !(value >= 0 && value < 1e15)) {
-                fprintf(stderr, "bag: %s wants a number\n", name);
+                fprintf(stderr, "bag: %s needs a number\n", name);
                 exit(2);
             }
             return value;

@@ -4,8 +4,9 @@
  *   a  time of one chunk's round trip, divided by the time of a ping-pong on the bare transport
  *   b  efficiency of the policies with two workers, one of them at half speed
  *   c  tasks per second for empty tasks
- *   d  times of a run with a record, and of a run with stored results, divided by the time of a run without a
- * record e  the master's memory for each task f  time of a decision, by the number of workers
+ *   d  time of a run with a record, and with stored results, divided by the time of a run with neither
+ *   e  the master's memory for each task
+ *   f  time of a decision, by the number of workers
  *
  * Machines are shared and noisy, so the two measurements of a ratio alternate several times, and the median
  * counts. */

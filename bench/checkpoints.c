@@ -126,7 +126,8 @@ static double progress(const char *folder, const char *name) {
 }
 
 /* Write checkpoints one after the other, with hardly any work of the program between them. Before each
- * checkpoint, write the same bytes plainly, because many disks are fast only for the first seconds. */
+ * checkpoint, write the same bytes without a checkpoint. Both kinds of writes are alternated because many
+ * disks are fast only for the first seconds. */
 static void measure_saves(const char *folder, uint64_t rows, int saves, double *stopped_s, double *written_s,
                           double *plain_s) {
     char checkpoint[PATH_BYTES];

@@ -4,10 +4,10 @@
  *   foresight --tasks N --task-s S --input-bytes B --result-bytes B --runs R --sleep|--compute
  *             [options of a farm]
  *
- * Each task reads its own input and writes a result. Until S seconds have passed, it sleeps, or it uses CPU
- * time; in the latter case a worker with half a core takes twice as long. The master checks every result. At
- * the end the program prints one line of JSON. The line has the time of each run, counted from the end of the
- * previous run, and the numbers of workers with and without tasks. */
+ * Each task reads its own input and writes a result. With --sleep, a task sleeps until S seconds have passed.
+ * With --compute, a task uses S seconds of CPU time, so a worker with half a core takes twice as long. The
+ * master checks every result. At the end the program prints one line of JSON. The line has the time of each
+ * run, counted from the end of the previous run, and the numbers of workers with and without tasks. */
 #include <errno.h>
 #include <kilter/kilter.h>
 #include <math.h>

@@ -31,7 +31,7 @@ tool=$1/tools/foresight
 "$tool" 2>"$place/said" || fail "$(<"$place/said")"
 time='[0-9.]+ (µs|ms|s)'
 error='(\*\*)?[+-][0-9]+ %(\*\*)?'
-says '^Rows: 4\. Forecasts: 8\.$'
+says '^The tables have 4 rows and 8 forecasts\.$'
 says '^[0-8] of 8 \([0-9]+ %\) of the forecasts are within 10 % .*In [0-4] of 4 \([0-9]+ %\) rows the number of workers chosen'
 says '^\| (ipc|tcp), (sleeping|computing) \| [0-2] of 2 .* \| [01] of 1 \([0-9]+ %\) \| [0-9.]+ \| [0-2] of 2 \([0-9]+ %\) \|$' 4
 says '^\| all \| [0-8] of 8 '
@@ -49,12 +49,12 @@ cmp "$place/page" "$place/before" || fail "the page differs after it was written
 cp "$place/found/runs.tsv" "$place/runs"
 cat "$place/runs" >>"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
-says '^Rows: 4\. Forecasts: 8\.$'
+says '^The tables have 4 rows and 8 forecasts\.$'
 
 # The page must keep rows whose runs are not measured again.
 cp "$place/before" "$place/page"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
-says '^Rows: 4\. Forecasts: 8\.$'
+says '^The tables have 4 rows and 8 forecasts\.$'
 cp "$place/page" "$place/before"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "the page differs after its rows were kept a second time"
@@ -78,7 +78,7 @@ cmp "$place/page" "$place/before" || fail "the section on large messages changed
 # Check that the page counts how many of the forecasts' 90 % intervals contain the measured time.
 awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
-says '4 of 8 \(50 %\) of the stated 90 % intervals hold'
+says '4 of 8 \(50 %\) of the stated 90 % intervals contain what was measured'
 
 refuses TRANSPORTS carrier
 refuses KINDS "sleep dream"

@@ -151,8 +151,8 @@ int main(int argc, char **argv) {
     else if (strcmp(what, "barrier") == 0 && count >= 3)
         quanta(barriers, count, argv + 2);
     else {
-        fprintf(stderr,
-                "loopmodel grain|swing|pipeline|barrier NUMBER…: see the beginning of bench/loopmodel.c\n");
+        fprintf(stderr, "usage: loopmodel grain|swing|pipeline|barrier NUMBER… (bench/loopmodel.c explains "
+                        "the numbers)\n");
         return 2;
     }
     return 0;

@@ -1,7 +1,7 @@
-/* A command for tools/map-box: use a given number of milliseconds of CPU time, and print the number of the
- * command. When the command begins, it adds a line to the file BEGUN; when it ends, it adds a line to the
- * file ENDED. A line has the number, the host, the CPU time in seconds, and the times of beginning and end.
- * These two times are in seconds of a clock that all hosts share.
+/* A command for tools/map-box: use a given number of milliseconds of CPU time, and print the command's
+ * number. The command adds a line to the file BEGUN when it begins, and a line to the file ENDED when it
+ * ends. A line has the number, the host, the CPU time in seconds, and the times of beginning and end. These
+ * two times are in seconds of a clock that all hosts share.
  *
  * usage: map_burn NUMBER MS BEGUN ENDED */
 #include <fcntl.h>

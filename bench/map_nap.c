@@ -1,6 +1,7 @@
 /* A command for tools/map: sleep for the given number of milliseconds. If the command runs in the slot whose
- * number is in the variable SLOW_SLOT, it sleeps twice as long. A slot runs one command at a time. usage:
- * map_nap MS */
+ * number is in the variable SLOW_SLOT, it sleeps twice as long. A slot runs one command at a time.
+ *
+ * usage: map_nap MS */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

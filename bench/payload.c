@@ -2,11 +2,10 @@
  *
  *   payload [--total BYTES] [options of a farm, such as --workers N]
  *
- * The program moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB. The pieces are
- * results or inputs of tasks. For comparison, they also go through a pipe, through libzmq's ipc, and by
- * memcpy() in one process. The program prints GB/s, and the CPU seconds of its process per GB. In rows with
- * the words "looked at", the pieces are read in place; in the other rows the receiver copies them into a
- * buffer. */
+ * The program moves the same bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB. The pieces are results or
+ * inputs of tasks. For comparison, they also go through a pipe, through libzmq's ipc, and by memcpy() in one
+ * process. The program prints GB/s, and the CPU seconds of its process per GB. In rows with the words "looked
+ * at", the pieces are read in place; in the other rows the receiver copies them into a buffer. */
 #include <fcntl.h>
 #include <kilter/kilter.h>
 #include <stdio.h>

@@ -8,7 +8,9 @@
 #include "steer/steer.h"
 #include "sys/sys.h"
 
-enum { EACH = 1000 /* iterations */, BEFORE = 10, TIMED = 100, MOST = 200000 /* rounds */ };
+/* EACH: iterations of the loop for each rank; BEFORE: rounds before the speeds change; TIMED: number of timed
+ * decisions; MOST: greatest number of rounds until the ranks are balanced */
+enum { EACH = 1000, BEFORE = 10, TIMED = 100, MOST = 200000 };
 
 static const double BALANCED = 1.05; /* ranks count as balanced if the time of the slowest rank, divided by
                                       * its time with balanced shares, is at most this */

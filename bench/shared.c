@@ -5,7 +5,9 @@
  * Each sweep updates every second row from the rows above and below; the next sweep updates the other rows.
  * An update of a row computes E elements: it passes over the row's M columns until E elements are computed.
  * Neighbours exchange whole rows of M doubles. The program runs for S seconds and prints the time of a sweep.
- * Rank 0 has the fraction F of the rows; the other rows are divided equally among the other ranks. */
+ * Without --plain, Kilter balances the loop. With --fixed, no rows move. With --deep, Kilter may exchange the
+ * halos of several sweeps at once. With --first, rank 0 has the fraction F of the rows, and the other ranks
+ * have equal parts of the other rows. */
 #include <kilter/loop.h>
 #include <math.h>
 #include <mpi.h>

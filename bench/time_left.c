@@ -11,7 +11,8 @@
 #include "control/control.h"
 #include "sim/sim.h"
 
-enum { LOOKS = 10, /* PARTS has one entry more, 2, which no run reaches */ AT_ONCE = 2, GROUPS_MOST = 16 };
+enum { LOOKS = 10, AT_ONCE = 2, GROUPS_MOST = 16 };
+/* the fractions of the work at which forecasts are checked; no run reaches the last entry, 2 */
 static const double PARTS[LOOKS + 1] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 2};
 
 typedef struct look {
@@ -61,8 +62,8 @@ static double draw_time(one_run *r, int kind) {
 static void note(one_run *r, double part, look seen) {
     if (r->count < LOOKS && part >= PARTS[r->count]) {
         seen.part = PARTS[r->count];
-        /* if several fractions were passed since the last state, store this state only for the last of
-         * them */
+        /* if several fractions were passed since the last state, store this state only for the last of these
+         * fractions */
         while (r->count < LOOKS && part >= PARTS[r->count])
             r->looks[r->count++] = (look){0};
         r->looks[r->count - 1] = seen;

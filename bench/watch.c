@@ -1,7 +1,7 @@
 /* An MPI program without Kilter. tools/watch measures the program alone and under kilter watch.
  *   watch call NAME                  print the nanoseconds of one call, the least of several series.
- *   watch stencil STEPS [PASSES]     print the seconds of a stencil with steps of 1 ms, and its passes per
- * step. */
+ *   watch stencil STEPS [PASSES]     print the time of a stencil in seconds, and its passes in each step of
+ *                                    1 ms */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

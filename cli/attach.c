@@ -24,7 +24,8 @@ static kilter_status check_owner(const char *file, kilter_error *error) {
     if (stat(file, &info) != 0)
         return kl_fail(error, KILTER_ERR_INPUT, "%s; name the record of a running farm", strerror(errno));
     if (geteuid() != 0 && info.st_uid != geteuid())
-        return kl_fail(error, KILTER_ERR_USAGE, "the file is another user's, and only its owner may attach");
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "the file belongs to another user, and only its owner may attach");
     return KILTER_OK;
 }
 
@@ -32,10 +33,9 @@ static kilter_status attach_to(const kl_report_run *run, kl_tuner **tuner, kilte
     if (run->ended)
         return kl_fail(error, KILTER_ERR_INPUT, "the farm has ended; kilter report shows what it did");
     if (!*run->control)
-        return kl_fail(
-            error, KILTER_ERR_INPUT,
-            "the run cannot be reached: it is a loop or a simulation, its Kilter is older, or it could "
-            "not open its socket (see its warning)");
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       "the run cannot be reached: it is a loop or a simulation, uses an older Kilter, or "
+                       "could not open its socket (see its warning)");
     return kl_tuner_attach(run->control, PATIENCE_S, tuner, error);
 }
 

@@ -70,8 +70,8 @@ int kl_cmd_complete(int argc, char **argv);
 
 /* Print on stderr why the command line cannot be used, and where to find help. Return the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* Print on stderr that the command does not know a word. meant: a known word that is similar, or NULL.
- * Return the exit code. */
+/* Print on stderr that the command does not know a word. what: "option" or "command"; meant: a known word
+ * that is similar, or NULL. Return the exit code. */
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant);
 /* Return whether a file is an SQLite file, as run records are. */
 bool kl_cmd_is_record(const char *file);

@@ -19,13 +19,14 @@ typedef struct request {
 #define AT(member) .offset = offsetof(request, member)
 
 static const kl_option rows[] = {
-    {"explain", NULL, "Say of each loop whether its iterations can run in parallel, and why not.",
+    {"explain", NULL, "Say for each loop whether its iterations can run in parallel; if not, say why.",
      KL_OPTION_SWITCH, AT(explain)},
     {"json", NULL, "With --explain: print one JSON object for each file.", KL_OPTION_SWITCH, AT(json),
      .needs = "explain"},
     {"output", "FILE", "Name of the program (default: a.out).", KL_OPTION_TEXT, AT(output), .letter = 'o',
      .is_file = true, .except = "explain"},
-    {"keep", "FILE.c", "Keep the C source of the MPI program in this file. Without --output, only write it.",
+    {"keep", "FILE.c",
+     "Write the C source of the MPI program to this file. Without --output, do not compile it.",
      KL_OPTION_TEXT, AT(keep), .is_file = true, .except = "explain"},
     {"mpicc", "COMMAND", "The MPI's compiler, with flags (default: mpicc).", KL_OPTION_TEXT, AT(mpicc),
      .except = "explain"},

@@ -39,8 +39,8 @@ static const kl_option rows[] = {
     {"host", "NAME", "Send away all workers of this host, named as kilter report shows it.", KL_OPTION_OTHER,
      .read = read_host},
     {"all", NULL,
-     "Allow that no worker stays. Without WORKER and --host, send away all. The run then waits for new "
-     "workers, or fails if none can join.",
+     "Allow that no worker stays. Without WORKER and --host, send away all workers. The run then waits for "
+     "new workers, or fails if none can join.",
      KL_OPTION_SWITCH, AT(drain.all)},
     {"json", NULL, "Print the answer as a JSON object on one line.", KL_OPTION_SWITCH, AT(json)},
 };
@@ -107,8 +107,9 @@ const kl_command kl_cmd_drain = {
             "and its program ends. No task is lost, and no new worker replaces one that left.\n"
             "Only the owner of FILE may attach.\n"
             "\n"
-            "FOLDER is the keep folder of a kept run (kilter run --keep). Its program is saved, goes\n"
-            "on on other hosts, and uses the host no more. With --all it is saved and stopped.\n",
+            "FOLDER is the keep folder of a kept run (kilter run --keep). Its program is saved and\n"
+            "continues on other hosts; host NAME is not used again. With --all, the program is\n"
+            "saved and stopped.\n",
     .options = KL_OPTIONS(rows),
     .takes_files = true,
     .run = run,

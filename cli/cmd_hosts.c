@@ -123,7 +123,7 @@ static int print_picked(const view *v) {
     return kl_cmd_printed();
 }
 
-/* --- as JSON --- */
+/* --- printing a measurement as JSON --- */
 
 static void put_reading(kl_json *j, const kl_reading *r) {
     kl_json_count(j, "cores", r->cores);
@@ -294,14 +294,13 @@ static int open_and_show(const hosts_request *request, const kl_host_list *list,
 
 static const kl_option rows[] = {
     {"weight", "W",
-     "Weight of processor and memory in fitness, 0 to 1; the network has the rest: 1 for programs that only "
-     "compute, "
-     "0.5 for equal parts (default: 0.7).",
+     "Weight of the host's own resources in fitness, from 0 to 1; the network has the rest of the weight. "
+     "Give 1 for programs that only compute, 0.5 for equal weights (default: 0.7).",
      KL_OPTION_NUMBER, AT(weight), .most = 1},
     {"pick", "PICKER",
      "Print only the names of hosts to use. The picker forecast is the default and takes those with which a "
-     "program ends first. Least fitness is 0.7 for round-robin and 0.5 for random. The picker best-few draws "
-     "among twice as many of the best.",
+     "program ends first. The picker round-robin takes hosts of fitness 0.7 or more, random 0.5 or more. The "
+     "picker best-few draws from the fittest hosts, twice as many as wanted.",
      KL_OPTION_TEXT, AT(pick), .words = "forecast best round-robin random best-few"},
     {"count", "N", "Pick N hosts (default: as many as the picker finds useful).", KL_OPTION_UINT32,
      AT(wanted), .least = 1, .most = KL_LISTED_MOST, .letter = 'n'},
@@ -373,9 +372,9 @@ const kl_command kl_cmd_hosts = {
             "an ssh configuration. Without FILE: the hosts of the Slurm allocation, else this host.\n"
             "\n"
             "A thread on each core computes for 0.2 s to see what part of the cores a new program\n"
-            "gets. Limits of control groups, free memory, swap space, pressure and the links between\n"
-            "the hosts count as well. An unreachable host has the fitness 0. Kilter must be installed\n"
-            "on the hosts, in the same folder as here or in PATH.\n",
+            "gets. Limits of control groups, free memory, swap space, waits for memory and disk, and\n"
+            "the links between the hosts count as well. An unreachable host has the fitness 0.\n"
+            "Kilter must be installed on the hosts, in the same folder as here or in PATH.\n",
     .options = KL_OPTIONS(rows),
     .takes_files = true,
     .run = run,

@@ -12,7 +12,7 @@
 #include "report/print.h"
 #include "sys/sys.h"
 
-enum { PROGRAM_COLUMNS = 15 }; /* widest column of program names; longer names are cut */
+enum { PROGRAM_COLUMNS = 15 }; /* widest column of program names; the ends of longer names are left out */
 
 /* --- printing the list as text --- */
 
@@ -106,7 +106,7 @@ static void print_text(const char *folder, const kl_record_list *list) {
     free(readable);
 }
 
-/* --- as JSON --- */
+/* --- printing the list as JSON --- */
 
 static void put_outline(kl_json *j, const kl_outline *o) {
     kl_json_text(j, "program", o->program);
@@ -143,8 +143,8 @@ static void put_file(kl_json *j, const kl_record_file *file) {
 
 /* --- the command and its options --- */
 
-/* List the records of one folder. j NULL: print text. may_lack: true: the folder need not exist, because it
- * is the default folder. */
+/* List the records of one folder. If `j` is NULL, print text. If `may_lack`, the folder need not exist,
+ * because it is the default folder. */
 static int list_folder(const char *folder, bool may_lack, kl_json *j) {
     kl_record_list list = {0};
     kilter_error error;

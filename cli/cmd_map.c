@@ -1,4 +1,4 @@
-/* kilter map: run a command for each of many values, on the cores of this host. */
+/* kilter map: run a command for each of many values, on the cores of this host or of other hosts. */
 #include <ctype.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -93,8 +93,8 @@ static kilter_status read_use(const kl_value *v) {
 
 static const kl_option rows[] = {
     {"jobs", "N",
-     "Number of slots: commands that run at once (default: one for each core). +N and -N: N more or fewer "
-     "than the cores; N%: this part of the cores; 0: as many as possible.",
+     "Number of slots, which is the number of commands that run at once (default: one for each core). +N and "
+     "-N: N more or fewer than the cores; N%: this part of the cores; 0: as many as possible.",
      KL_OPTION_OTHER, .read = read_jobs, .letter = 'j'},
     {"arg-file", "FILE", "Read the values from FILE, one a line; - is the standard input.", KL_OPTION_TEXT,
      AT(file), .letter = 'a'},
@@ -103,13 +103,13 @@ static const kl_option rows[] = {
      KL_OPTION_SWITCH, AT(null), .letter = '0'},
     {"colsep", "REGEX",
      "Cut each value into columns, {1}, {2} and so on, wherever this extended regular expression matches. "
-     "\\t is a tabulator, \\s a blank, \\d a digit.",
+     "\\t is a tab, \\s a space or a tab, \\d a digit.",
      KL_OPTION_TEXT, AT(columns), .letter = 'C'},
     {"quote", NULL, "Take the words of COMMAND as they are: the shell does not interpret them.",
      KL_OPTION_SWITCH, AT(quoted), .letter = 'q'},
     {"keep-order", NULL, "Print outputs in the order of the values, not as the commands end.",
      KL_OPTION_SWITCH, AT(keep), .letter = 'k'},
-    {"tag", NULL, "Begin each line of output with the value and a tabulator.", KL_OPTION_SWITCH, AT(tag)},
+    {"tag", NULL, "Begin each line of output with the value and a tab.", KL_OPTION_SWITCH, AT(tag)},
     {"results", "FOLDER",
      "Store outputs in FOLDER, as FOLDER/1/VALUE/stdout and stderr, and do not print them.", KL_OPTION_TEXT,
      AT(results)},
@@ -126,8 +126,8 @@ static const kl_option rows[] = {
      "number of such commands, or N% of all.",
      KL_OPTION_OTHER, .read = read_halt},
     {"after", "FILE",
-     "Run the commands of FILE, each after those that it names. An entry is a line NAME: NAMES and, indented "
-     "below it, the command. Commands after a failed one are not run.",
+     "Run the commands of FILE, each after the commands that its entry names. An entry is a line NAME: NAMES "
+     "and, indented below it, the command. Commands after a failed one are not run.",
      KL_OPTION_TEXT, AT(after), .except = "arg-file"},
     {"hosts", "FILE",
      "Run the commands on these hosts instead of this one. FILE is as for kilter hosts; it may change during "
@@ -146,12 +146,12 @@ static const kl_option rows[] = {
      "The key comes from the standard input.",
      KL_OPTION_TEXT, AT(serve)},
     {"cores", "N",
-     "Cores that each command needs: as many run at once as fit. OMP_NUM_THREADS is set to N, unless it is "
-     "set already.",
+     "Cores that each command needs; as many commands run at once as fit. OMP_NUM_THREADS is set to N, "
+     "unless it is set already.",
      KL_OPTION_UINT32, AT(needs.cores), .least = 1, .most = 65536},
     {"memory", "SIZE",
-     "Memory that each command needs, such as 500M or 2G: as many run at once as fit, and a command waits "
-     "until that much is free.",
+     "Memory that each command needs, such as 500M or 2G; as many commands run at once as fit, and a command "
+     "waits until this memory is free.",
      KL_OPTION_OTHER, .read = read_memory},
     {"resource", "NAME=N",
      "This host has N of a resource, such as gpu=2 or license=3. The option may be repeated.",
@@ -188,7 +188,8 @@ static void take_environment(kl_map_request *q) {
 static int run_commands(kl_map_request *q) {
     uint64_t commands = kl_map_combinations(q->sources, q->source_count);
     if (commands == UINT64_MAX) {
-        fputs("kilter map: the lists of values have too many combinations\n", stderr);
+        fputs("kilter map: the lists of values have too many combinations; give fewer or shorter lists\n",
+              stderr);
         return KL_EXIT_USER;
     }
     if (commands < q->slots)
@@ -220,15 +221,15 @@ const kl_command kl_cmd_map = {
     .summary = "Run a command for each of many values.",
     .text = "usage: kilter map [OPTION]… COMMAND [WORD]… [::: VALUE…]…\n"
             "       kilter map [OPTION]… COMMAND [WORD]… < VALUES\n\n"
-            "Runs COMMAND once for each value. It uses all cores. Values are words after :::, lines\n"
-            "of files after ::::, of the file of -a, or of the standard input.\n"
+            "Runs COMMAND once for each value, on all cores. Values are words after :::, or lines of\n"
+            "files after ::::, of the file of -a, or of the standard input.\n"
             "Without COMMAND, the values are command lines. With several ::: there is a command for\n"
-            "each combination of values; :::+ puts values beside those of the list before.\n"
+            "each combination of values; :::+ pairs its values with those of the list before.\n"
             "\n"
             "In COMMAND, {} is the value, {.} the value without its ending, {/} its file name, {//}\n"
             "its folder, {/.} its file name without ending. Forms {2} and {2/.} take the second\n"
-            "value or column, {-1} the last one. Numbers: {#} that of the command, {##} of all\n"
-            "commands, {%} of the slot. Without any of these, COMMAND ends with {}.\n"
+            "value or column, {-1} the last one. {#} is the number of the command, {##} the number of\n"
+            "all commands, {%} the number of the slot. Without any of these, {} is added at the end.\n"
             "\n"
             "Output is printed when its command has ended, and never mixed. The exit code is the\n"
             "number of commands that failed, and 101 if more than 100 did. Ctrl-C ends all commands.\n",

@@ -11,7 +11,7 @@ enum { WORKERS_MOST = 1000000 };
 
 typedef struct request {
     const char *file, *program, *speeds, *hosts, *picture;
-    int64_t run; /* number of the run in the record; −1: the last run that ended */
+    int64_t run; /* number of the run in the record; −1: choose the run as kl_basis_read() does */
     uint32_t most;
     double iterations; /* number of runs of a program after its first one; 0: predict a single run */
     bool json, verbose;
@@ -39,7 +39,7 @@ static const kl_option rows[] = {
     KL_PROGRAM_ROW(request),
     {"work-s", "SECONDS", "Time to compute all tasks on one worker.", INPUT(KL_IN_WORK_S)},
     {"bytes", "BYTES", "Size of all messages of a run, both ways (default: 0).", INPUT(KL_IN_BYTES)},
-    {"alpha", "PART", "Part of these bytes that goes to the workers, from 0 to 1 (default: 0.5).",
+    {"alpha", "PART", "Part of --bytes that goes to the workers, from 0 to 1 (default: 0.5).",
      INPUT(KL_IN_ALPHA)},
     {"startup-s", "SECONDS", "Time to start a message (default: 0).", INPUT(KL_IN_STARTUP_S)},
     {"per-byte-s", "SECONDS", "Time that each byte of a message adds (default: 0).", INPUT(KL_IN_PER_BYTE_S)},
@@ -52,7 +52,7 @@ static const kl_option rows[] = {
     {"task-sd-s", "SECONDS", "Standard deviation of the time of a task (default: 0).",
      INPUT(KL_IN_TASK_SD_S)},
     {"iterations", "N",
-     "Predict a program that does one such run, and then N times works alone and does another run.",
+     "Predict a program that does one run, and then N times computes alone and does another run.",
      KL_OPTION_WHOLE, AT(iterations), .least = 1, .most = 1e15},
     {"max-workers", "N", "Largest number of workers to look at.", KL_OPTION_UINT32, AT(most), .least = 1,
      .most = WORKERS_MOST},

@@ -23,7 +23,7 @@ typedef struct request {
     double now_unix_s;
 } request;
 
-/* Numbers of records that were deleted, kept, unreadable, or could not be deleted. */
+/* Numbers of records that were deleted, kept, unreadable, and that could not be deleted (failed). */
 typedef struct tally {
     size_t deleted, kept, unreadable, failed;
     uint64_t bytes; /* size of the deleted records */
@@ -59,8 +59,8 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     if (fstat(fd, &opened) != 0 || stat(file->path, &named) != 0 || opened.st_ino != named.st_ino ||
         opened.st_dev != named.st_dev || !kl_record_file_look(file->path, &written, &bytes) ||
         written.tv_sec != file->written.tv_sec || written.tv_nsec != file->written.tv_nsec)
-        return "the record was written meanwhile";
-    return opened.st_uid != geteuid() ? "the record is another user's" : NULL;
+        return "the record has changed meanwhile";
+    return opened.st_uid != geteuid() ? "the record belongs to another user" : NULL;
 }
 
 /* Delete a record and its SQLite log. Delete the log first. A log without its record would later be applied

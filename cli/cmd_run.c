@@ -1,4 +1,4 @@
-/* kilter run: start a program as master here and as workers on other hosts, through ssh. */
+/* kilter run: start a farm with workers on other hosts, or keep an MPI program running. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -104,7 +104,7 @@ static const kl_option rows[] = {
     {"pick", "PICKER", "How to pick hosts, as in kilter hosts (default: forecast).", KL_OPTION_TEXT,
      AT(keep.pick), .words = "forecast best round-robin random best-few", .except = "slurm"},
     {"weight", "W",
-     "Weight of processor and memory against the network in fitness, 0 to 1, for a picker (default: 1).",
+     "Weight of a host's own resources against the network in fitness, 0 to 1, for a picker (default: 1).",
      KL_OPTION_NUMBER, AT(keep.weight), .most = 1, .needs = "pick", .except = "slurm"},
     {"seed", "N", "Seed of random pickers (default: 1).", KL_OPTION_UINT64, AT(keep.seed), .needs = "pick",
      .except = "slurm"},
@@ -118,16 +118,16 @@ static const kl_option rows[] = {
      "End a program that makes no progress for this time, and for ten times its longest sweep (default: 10).",
      KL_OPTION_NUMBER, AT(keep.hang_s), .above = true, .needs = "keep"},
     {"tries", "N",
-     "Give up after N attempts in a row that saved nothing new, or submit no more jobs after N in a row that "
-     "did nothing (default: 3).",
+     "Give up a kept run after N attempts in a row that saved nothing new. For a farm, submit no more jobs "
+     "after N jobs in a row that did nothing (default: 3).",
      KL_OPTION_UINT32, AT(keep.tries), .least = 1, .most = RANKS_MOST},
     {"wait", "SECONDS", "Wait at most this time for enough fit hosts (default: 600).", KL_OPTION_NUMBER,
      AT(keep.wait_s)},
     {"look", "SECONDS", "Time between two measurements of the hosts (default: 60).", KL_OPTION_NUMBER,
      AT(keep.look_s), .above = true},
     {"margin", "SECONDS",
-     "Save, or let workers leave, at this time before a time limit (default: from the time that saving or a "
-     "task takes).",
+     "Save the program, or let workers leave, this long before a time limit (default: chosen from the time "
+     "that saving or a task takes).",
      KL_OPTION_NUMBER, AT(keep.margin_s), .above = true},
     {"stay", NULL, "Never move only because other hosts are faster.", KL_OPTION_SWITCH, AT(keep.fixed),
      .needs = "keep"},
@@ -149,7 +149,7 @@ static int check_farm(const kl_command *command, const run_options *options) {
     return EXIT_SUCCESS;
 }
 
-/* Refuse options that exclude each other. */
+/* Check the options of a kept run. */
 static int check_keep(const kl_command *command, const run_options *options) {
     const kl_keep_options *keep = &options->keep;
     if (options->jobs > 0)
@@ -442,13 +442,13 @@ const kl_command kl_cmd_run = {
             "whose fitness is at least 0.5, the fastest first, or by --pick.\n"
             "\n"
             "With --slurm and without --keep: workers are jobs of Slurm. Jobs are submitted while\n"
-            "tasks are left for them and a job would begin before the end. Idle ones are released.\n"
+            "tasks are left for them and a job would begin before the end. Idle jobs are released.\n"
             "Nodes where workers fail twice in a row, and drained hosts, get no more workers.\n"
             "Ctrl-C cancels all jobs.\n"
             "\n"
             "With --keep: starts PROGRAM, whose loops write checkpoints, on the fittest hosts with\n"
             "mpirun or srun, or as jobs of Slurm. After a failure or a hang it starts again from the\n"
-            "newest checkpoint, where the hosts are fit. It moves when the run ends sooner\n"
+            "newest checkpoint, on hosts that are fit. It moves when the run would end sooner\n"
             "elsewhere, when a host is drained, and before a time limit. Reach it by its keep\n"
             "folder, with kilter move and kilter drain. Ctrl-C saves and stops it. To continue, run\n"
             "the same command again; this also works after the command itself was killed.\n",

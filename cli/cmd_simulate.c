@@ -53,7 +53,7 @@ typedef struct simulation {
 
 static kilter_status add_policy(simulation *sim, const kl_policy *policy, kilter_error *error) {
     if (sim->policy_count == MOST_POLICIES)
-        return kl_fail(error, KILTER_ERR_USAGE, "--policy: at most %d", (int)MOST_POLICIES);
+        return kl_fail(error, KILTER_ERR_USAGE, "--policy: give at most %d policies", (int)MOST_POLICIES);
     for (size_t i = 0; i < sim->policy_count; i++)
         if (sim->policies[i] == policy)
             return kl_fail(error, KILTER_ERR_USAGE, "--policy: '%s' is in the list twice",
@@ -114,7 +114,7 @@ static kilter_status check_file(const char *platform, kilter_error *error) {
 static kilter_status read_platform(simulation *sim, kilter_error *error) {
     kilter_error why;
     if (!sim->q.platform)
-        return kl_fail(error, KILTER_ERR_USAGE, "--platform SPEC is missing, such as 16x1.0,16x0.25");
+        return kl_fail(error, KILTER_ERR_USAGE, "--platform is missing; give a SPEC, such as 16x1.0,16x0.25");
     if ((sim->file = is_file(sim->q.platform)))
         return check_file(sim->q.platform, error);
     kilter_status status = kl_cluster_parse(sim->q.platform, &sim->cluster, &why);
@@ -140,7 +140,8 @@ static kilter_status choose_engine(simulation *sim, kilter_error *error) {
 static kilter_status read_tasks(simulation *sim, kilter_error *error) {
     kilter_error why;
     if (!sim->q.tasks)
-        return kl_fail(error, KILTER_ERR_USAGE, "--tasks SPEC is missing, such as 8000@lognormal(1ms,1.0)");
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--tasks is missing; give a SPEC, such as 8000@lognormal(1ms,1.0)");
     kilter_status status = kl_tasks_parse(sim->q.tasks, &sim->tasks, &why);
     sim->tasks.seed = sim->q.seed;
     return status == KILTER_OK ? status : kl_fail(error, status, "--tasks: %.480s", why.text);
@@ -177,8 +178,8 @@ static kilter_status read_question(simulation *sim, kilter_error *error) {
     if (status == KILTER_OK)
         status = read_policies(sim->q.policy ? sim->q.policy : "auto", sim, error);
     if (status == KILTER_OK && sim->q.gantt && sim->policy_count > 1)
-        status =
-            kl_fail(error, KILTER_ERR_USAGE, "--gantt draws one policy: %zu were given", sim->policy_count);
+        status = kl_fail(error, KILTER_ERR_USAGE,
+                         "--gantt draws the run of one policy; %zu policies were given", sim->policy_count);
     if (status != KILTER_OK)
         return status;
     sim->results = calloc(sim->policy_count * sim->q.iterations, sizeof *sim->results);
@@ -521,7 +522,8 @@ static const char *not_for_peers(const simulation *sim) {
 static kilter_status answer_peers(simulation *sim, kilter_error *error) {
     kilter_status status = read_platform(sim, error);
     if (status == KILTER_OK && not_for_peers(sim))
-        status = kl_fail(error, KILTER_ERR_USAGE, "--%s: not with --organise peers", not_for_peers(sim));
+        status = kl_fail(error, KILTER_ERR_USAGE, "--%s and --organise peers cannot be combined",
+                         not_for_peers(sim));
     if (status == KILTER_OK)
         status = read_tasks(sim, error);
     kl_peers_question peers = {.cluster = &sim->cluster,
@@ -561,24 +563,24 @@ static const kl_option rows[] = {
      "Hosts by speed, such as 16x1.0,16x0.25@osc(60s,30s);link=50us,125MB/s;master=0.1, or a platform file "
      "FILE.xml of SimGrid. A profile behind @ is osc(PERIOD,BUSY[,FACTOR]), drop(AT,FACTOR), "
      "freeze(FROM,TO), share(PART,SLICE) or steps(AT:FACTOR,...[,every PERIOD]); for peers also join(AT) and "
-     "die(FROM,BY). cluster=HOSTS,TIME puts peers into clusters, with this latency between. link is the "
-     "latency and "
-     "bandwidth of the link of each host. master is the speed of the master's own host; without it, the "
-     "master shares the host of the first worker.",
+     "die(FROM,BY). cluster=HOSTS,TIME puts peers into clusters of HOSTS; messages between clusters take "
+     "TIME. link is the latency and bandwidth of the link of each host. master is the speed of the master's "
+     "own host; without it, the master shares the host of the first worker.",
      KL_OPTION_TEXT, AT(platform)},
     {"tasks", "SPEC",
      "Number of tasks and the time of each at speed 1, such as 8000@lognormal(1ms,1.0); also const(MEAN), "
      "exp(MEAN), uniform(MEAN,CV) and normal(MEAN,CV). file=RECORD takes the tasks of a run record.",
      KL_OPTION_TEXT, AT(tasks)},
-    {"policy", "POLICIES", "Policies, separated by commas, or all (default: auto; among peers: help).",
-     KL_OPTION_TEXT, AT(policy), .needs = "tasks"},
+    {"policy", "POLICIES",
+     "Policies, separated by commas, or all (default: auto; with --organise peers: help).", KL_OPTION_TEXT,
+     AT(policy), .needs = "tasks"},
     {"organise", "WAY",
      "master: one master deals all tasks; peers: workers share the tasks and help each other (default: "
      "master).",
      KL_OPTION_TEXT, AT(organise), .needs = "tasks", .words = "master peers"},
     {"message-s", "SECONDS",
-     "Work for a message at its sender and at its receiver, among peers, at speed 1 (default: 5e-6).",
-     KL_OPTION_NUMBER, AT(message_s), .needs = "organise", .most = 1000},
+     "Time that a peer of speed 1 needs to send or to receive a message (default: 5e-6).", KL_OPTION_NUMBER,
+     AT(message_s), .needs = "organise", .most = 1000},
     {"between-tasks", NULL,
      "Peers take in messages only between two tasks, as MPI ranks without a message thread do.",
      KL_OPTION_SWITCH, AT(between), .needs = "organise"},
@@ -632,9 +634,9 @@ const kl_command kl_cmd_simulate = {
     .summary = "Run a farm under one or more policies on hosts that you describe.",
     .text = "usage: kilter simulate --platform SPEC|FILE.xml --tasks SPEC [--policy POLICIES] [OPTION]…\n"
             "       kilter simulate --platform SPEC --write-platform FILE.xml\n\n"
-            "Runs a farm on a described platform, under each policy of the list. Its tasks do\n"
-            "nothing but take time. The command prints the makespan and its bound: the time if all\n"
-            "hosts had computed all the time. Policies: static ss fsc gss tss fac2 wf awf-b awf-c\n"
+            "Runs a farm on a described platform, under each policy of the list. The tasks only take\n"
+            "time. The command prints the makespan and its bound, the time if all hosts had computed\n"
+            "all the time. Policies: static ss fsc gss tss fac2 wf awf-b awf-c\n"
             "af dpf daf auto ect. With --organise peers there is no master, and the policies are\n"
             "help sos sos-half steal.\n",
     .options = KL_OPTIONS(rows),

@@ -185,7 +185,7 @@ const kl_command kl_cmd_tune = {
             "       kilter tune --set POINT=VALUE… [--json] [FILE | --program NAME]\n\n"
             "Attaches to the running farm whose record is FILE, on the machine of its master. It\n"
             "shows what the farm measures, what its model expects, and what it decides; or it sets\n"
-            "tuning points by hand and says when that takes effect. Without settings the farm tunes\n"
+            "tuning points by hand and says when they take effect. Without settings the farm tunes\n"
             "itself. Only the owner of FILE may attach.\n" KL_RECORD_CHOICE_HELP
             "Among the records, those of running farms come first.\n",
     .options = KL_OPTIONS(rows),

@@ -32,8 +32,8 @@ for worker in 0 1 2; do
 done
 expect 2 "there is no worker 3" "$kilter" drain "$record" 0 3
 expect 2 "no worker on host 'nowhere'" "$kilter" drain "$record" --host nowhere
-expect 2 "no other worker would stay" "$kilter" drain "$record" 2 1 0
-expect 2 "no other worker would stay" "$kilter" drain --host "$(hostname)" "$record"
+expect 2 "no worker would stay" "$kilter" drain "$record" 2 1 0
+expect 2 "no worker would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
 # --- drain one of three workers: kilter tune shows this worker as leaving until its task ends, and then shows two workers
@@ -54,10 +54,10 @@ began=$(iteration)
 until_so later
 shows "^workers  *2 at work, 0 resting; all" || fail "the released worker was replaced"
 expect 2 "there is no worker 1" "$kilter" drain "$record" 1
-expect 2 "no other worker would stay" "$kilter" drain "$record" 0 2
+expect 2 "no worker would stay" "$kilter" drain "$record" 0 2
 "$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "kilter drain could not release the second worker"
 until_so shows "^workers  *1 at work, 0 resting; all"
-expect 2 "no other worker would stay: name fewer, or give --all" "$kilter" drain "$record" 0
+expect 2 "no worker would stay: name fewer workers, or give --all" "$kilter" drain "$record" 0
 : >"$stop"
 wait $pid || fail "the farm failed: $(cat farm.err)"
 expect 2 "the farm has ended" "$kilter" drain "$record" 0
@@ -66,7 +66,7 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT sum(hi - lo) = (SELECT sum(tasks) FROM iteration) FROM chunk")" = 1 ] ||
         fail "the farm lost tasks, or counted tasks twice"
     [ "$(sqlite3 "$record" "SELECT count(*) FROM chunk WHERE lost")" = 0 ] || fail "a task that had begun was lost"
-    [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was drained: sent home by hand'")" = \
+    [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was released on request'")" = \
         "1,2" ] || fail "the record does not name the released workers"
 else
     echo "sqlite3 is not installed: the record was not checked"
@@ -96,7 +96,7 @@ children="$children $pid"
 until_so grep -q -- "--join" farm.err
 join
 until_so shows "^workers  *1 at work"
-expect 2 "no other worker would stay: let others join first" "$kilter" drain "$record" 0
+expect 2 "no worker would stay: let other workers join first" "$kilter" drain "$record" 0
 "$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "kilter drain could not release the last worker"
 wait $worker || fail "a released worker ends with exit code $?: $(cat join.err)"
 until_so shows "^workers  *0 at work"
@@ -119,7 +119,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     start foreign --workers 2
     chmod 0755 "$place"
     chmod 0644 "$record"*
-    expect 2 "another user's, and only its owner may attach" \
+    expect 2 "belongs to another user, and only its owner may attach" \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" drain "$record" 0
     : >"$stop"
     wait $pid || fail "the farm failed that another user tried to drain: $(cat farm.err)"

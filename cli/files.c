@@ -80,6 +80,7 @@ int kl_cmd_printed(void) {
     bool failed = ferror(stdout) != 0;
     if (fflush(stdout) == 0 && !failed)
         return EXIT_SUCCESS;
-    fprintf(stderr, "kilter: writing to the standard output: %s; make room there\n", strerror(errno));
+    fprintf(stderr, "kilter: writing to the standard output: %s; check that it can be written and has room\n",
+            strerror(errno));
     return EXIT_FAILURE;
 }

@@ -27,10 +27,10 @@ struct kl_grow {
     int lock;
     kl_tuner *tuner; /* NULL: not connected to the farm */
     kl_control_state state;
-    bool known; /* true: `state` is valid: the farm has begun a run, or has ended */
+    bool known; /* true: `state` is valid, because the farm has begun a run or has ended */
     double looked_s;
     kl_growth_host hosts[KL_CONTROL_HOSTS_MOST];
-    kl_decision notes[NOTES_MOST]; /* decisions that were not recorded yet */
+    kl_decision notes[NOTES_MOST]; /* decisions that the farm has not recorded yet */
     uint32_t note_count;
 };
 
@@ -66,7 +66,8 @@ static void note_jobs(const kl_grow *g) {
     }
     kilter_error error;
     if (kl_keep_write(g->slurm.folder, "jobs", &text, &error) != KILTER_OK)
-        fprintf(stderr, "kilter run: %s; if this command is killed, nobody cancels its jobs\n", error.text);
+        fprintf(stderr, "kilter run: %s; if this command is killed, no later command cancels its jobs\n",
+                error.text);
     kl_buffer_free(&text);
 }
 
@@ -96,16 +97,17 @@ static kilter_status lock_folder(kl_grow *g, const char *path, kilter_error *err
     if (g->lock >= 0)
         return KILTER_OK;
     return why == EAGAIN
-               ? kl_fail(error, KILTER_ERR_USAGE, "--folder: another kilter run uses '%s'; name another one",
-                         path)
+               ? kl_fail(error, KILTER_ERR_USAGE,
+                         "--folder: another kilter run uses '%s'; name another folder", path)
                : kl_fail(error, KILTER_ERR_SYSTEM, "--folder: locking '%s': %s", path, strerror(why));
 }
 
 static kilter_status open_folder(kl_grow *g, kilter_error *error) {
     char *path = g->options->folder ? kl_text("%s", g->options->folder) : kl_text("%s.farm", g->slurm.name);
-    kilter_status status = path && !kl_keep_is_folder(path) ? lock_folder(g, path, error)
-                           : path ? kl_fail(error, KILTER_ERR_USAGE, "--folder: '%s' keeps a run", path)
-                                  : kl_fail(error, KILTER_ERR_MEMORY, "--folder: memory ran out");
+    kilter_status status =
+        path && !kl_keep_is_folder(path) ? lock_folder(g, path, error)
+        : path ? kl_fail(error, KILTER_ERR_USAGE, "--folder: '%s' keeps a run; name another folder", path)
+               : kl_fail(error, KILTER_ERR_MEMORY, "--folder: memory ran out");
     free(path);
     return status;
 }
@@ -200,7 +202,7 @@ static void submit(kl_grow *g) {
         return;
     }
     g->slurm.changed_s = now_s;
-    fprintf(stderr, "kilter run: job %s\n", id);
+    fprintf(stderr, "kilter run: job %s is submitted\n", id);
     if (!kl_growth_submitted(&g->growth, id, now_s))
         kl_grow_slurm_cancel(id, false);
     note_jobs(g);

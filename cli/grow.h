@@ -21,7 +21,7 @@ typedef struct kl_grow_options {
     /* without Slurm: */
     const char *hosts, *pick; /* hosts: file with the list of hosts; pick: name of a picker; NULL: use the
                                  fastest hosts first */
-    double weight, look_s, wait_s;
+    double weight, look_s, wait_s; /* values of --weight, --look and --wait */
     uint64_t seed;
     struct {
         kl_run_how run;
@@ -62,7 +62,7 @@ kilter_status kl_grow_slurm_write(const kl_grow_slurm *slurm, const kl_grow_opti
 /* Submit a job; `id` receives its number. KILTER_ERR_SYSTEM: Slurm refuses the job. */
 kilter_status kl_grow_slurm_submit(const kl_grow_slurm *slurm, const kl_growth *growth,
                                    char id[KL_GROWTH_ID_BYTES], kilter_error *error);
-void kl_grow_slurm_cancel(const char *ids, bool gently); /* ids: job numbers, separated by blanks */
+void kl_grow_slurm_cancel(const char *ids, bool gently); /* ids: job numbers, separated by spaces */
 /* Ask squeue about all jobs of the farm, without waiting for the answer. true: *answer is a new answer; it is
  * "" if the queue has no job of the farm. */
 bool kl_grow_slurm_ask(kl_grow_slurm *slurm, const kl_growth *growth, const char **answer);

@@ -23,8 +23,9 @@ typedef struct place {
     kl_run_host run;
     size_t listed; /* number of the host in the list; SIZE_MAX: the host is not in the list any more */
     bool ending;   /* true: the workers of this host were told to leave */
-    double fitness, speed, failed_s;
-    char unfit[KL_GROWTH_NAME_BYTES];
+    double fitness, speed,
+        failed_s; /* failed_s: time when workers of the host last failed; −INFINITY: never */
+    char unfit[KL_GROWTH_NAME_BYTES]; /* why workers must leave the host, in words; "": they may stay */
 } place;
 
 struct kl_grow_hosts {
@@ -238,7 +239,8 @@ kilter_status kl_grow_hosts_start(kl_grow_hosts *h, const kl_growth *g, char id[
     kilter_status status = kl_run_start_host(&h->options->how.run, &p->run, error);
     if (status == KILTER_OK) {
         snprintf(id, KL_GROWTH_ID_BYTES, "%s", p->run.name);
-        fprintf(stderr, "kilter run: workers on %s, whose fitness is %.2f\n", p->run.name, p->fitness);
+        fprintf(stderr, "kilter run: starting workers on %s, whose fitness is %.2f\n", p->run.name,
+                p->fitness);
     }
     return status;
 }

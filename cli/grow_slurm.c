@@ -14,8 +14,8 @@ enum {
       the time limit */
 static const double COMMAND_LIMIT_S = 30;
 static const double ASK_LEAST_S = 0.25, ASK_MOST_S = 10;
-static const double WARN_LEAST_S =
-    300; /* jobs with a shorter time limit get no warning, because Slurm can send it a minute early */
+static const double WARN_LEAST_S = 300; /* jobs with a time limit of fewer seconds get no warning, because
+                                           Slurm can send it a minute early */
 
 static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
@@ -127,7 +127,7 @@ static bool find_option(const char *options, const char *name, char letter,
 }
 
 /* Return whether the time limit in the options is so short that Slurm cannot warn the job before it. A limit
- * that is only a number gives minutes. */
+ * that is only a number is in minutes. */
 static bool is_short(const char *options) {
     char value[KL_GROWTH_NODES_BYTES];
     if (!find_option(options, "--time", 't', value))
@@ -136,8 +136,8 @@ static bool is_short(const char *options) {
     return limit_s > 0 && limit_s < WARN_LEAST_S;
 }
 
-/* Append the option that excludes nodes. Repeat the user's own excluded nodes: sbatch uses only the last
- * list. */
+/* Append the option that excludes nodes. Repeat the user's own excluded nodes, because sbatch uses only the
+ * last list. */
 static void put_excluded(const kl_grow_slurm *s, const kl_growth *g, kl_buffer *line) {
     char own[KL_GROWTH_NODES_BYTES];
     const char *before = " --exclude=";

@@ -83,7 +83,7 @@ static kilter_status go_on(kept *k, const kl_buffer *text, kilter_error *error) 
         kl_keep_slurm_adopt(k->slurm, s.jobs, s.job, s.attempt);
     if (k->keeper.state == KL_KEEPER_IS_OVER)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "the run of '%s' is done; remove the folder, or name another one with --folder",
+                       "the run of '%s' is done; remove this folder, or name another folder with --folder",
                        k->folder.path);
     fprintf(stderr, "kilter run: going on with the run of '%s'%s\n", k->folder.path,
             known ? ", which is still running" : "");

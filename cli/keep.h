@@ -48,7 +48,7 @@ bool kl_keep_read_end(const char *folder, uint64_t attempt, kl_keeper_end *end);
 void kl_keep_refresh(const char *folder);
 bool kl_keep_is_folder(const char *path); /* return whether this is the keep folder of a run */
 
-/* --- keep_orders.c --- */
+/* --- keep_orders.c: orders, which are requests of users to the keeper, such as to move the run --- */
 
 typedef struct kl_keep_order {
     char token[32]; /* name of the file into which the answer is written */
@@ -56,7 +56,7 @@ typedef struct kl_keep_order {
     char names[KL_KEEPER_TEXT_BYTES];
 } kl_keep_order;
 
-/* Read the order that waits in the folder. false: there is none. */
+/* Read the order that waits in the folder. false: no order waits. */
 bool kl_keep_order_take(const char *folder, kl_keep_order *order);
 void kl_keep_order_answer(const char *folder, const kl_keep_order *order, const kl_keeper *keeper);
 /* Give the keeper of a folder an order, and wait for the answer. Return the exit code. */
@@ -73,7 +73,7 @@ void kl_keep_hosts_close(kl_keep_hosts *hosts);
 bool kl_keep_hosts_of_slurm(
     const kl_keep_hosts *hosts); /* return whether the hosts are those of the present Slurm allocation */
 void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool others, double limit_s);
-/* Return true once when all hosts have been measured; *views are the measurements, valid until the next
+/* Return true once, when all hosts have been measured; *views are the measurements, valid until the next
  * measurements begin. */
 bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
 /* Sort hosts into the order in which the picker of --pick chooses them. The type of this function is

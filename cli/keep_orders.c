@@ -1,5 +1,5 @@
-/* Requests to the keeper of a run, through files in its keep folder. A request is the file `order`, which
- * only one process can create at a time. The answer is written into a separate file. */
+/* Orders: requests of kilter move and kilter drain to the keeper of a run. An order is the file `order` in
+ * the keep folder, which only one process can create at a time. The answer is in a separate file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,8 @@ static const uint32_t WARNING_S = 30; /* Slurm warns a job at least this many se
 
 typedef struct wanted { /* the user's sbatch options that Kilter must know */
     char partition[KL_KEEPER_TEXT_BYTES], constraint[KL_KEEPER_TEXT_BYTES];
-    kl_buffer excluded, required; /* names of hosts, separated by commas and ended by a NUL */
+    kl_buffer excluded, required; /* hosts of --exclude and of --nodelist; their names are separated by commas
+                                   * and ended by a NUL */
 } wanted;
 
 struct kl_keep_slurm {

@@ -55,7 +55,7 @@ static kilter_status take_mpirun(kl_keep_start *s, kl_launcher needed, kilter_er
                        "--mpirun: '%s --version' names neither Open MPI nor MPICH; use --launcher own",
                        s->command);
     if (needed != KL_LAUNCH_OWN && needed != s->launcher)
-        return kl_fail(error, KILTER_ERR_USAGE, "--mpirun: '%s' is of %s, and '%s' needs %s", s->command,
+        return kl_fail(error, KILTER_ERR_USAGE, "--mpirun: '%s' belongs to %s, but '%s' needs %s", s->command,
                        title(s->launcher), s->options->program[0], title(needed));
     return KILTER_OK;
 }

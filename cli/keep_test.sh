@@ -92,7 +92,7 @@ ends 0
 on a:2,b:1 || fail "a run without failures was moved"
 grep -qx "result 30" kept.out || fail "the result of the program was not printed: $(cat kept.out)"
 [ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a run without failures prints more than its first attempt: $(cat kept.err)"
-expect 2 "is done; remove the folder" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
+expect 2 "is done; remove this folder" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 30
 expect 2 "with other arguments" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 31

@@ -44,8 +44,9 @@ static int help(int argc, char **argv) {
     return kl_cmd_printed();
 }
 
-/* Repair what the parent process may have broken. If a standard descriptor is closed, open one in its place
- * that cannot be used. Otherwise a file that is opened later would become, for example, the standard output.
+/* Repair what the parent process may have broken. If the standard input, output or error is closed, open
+ * /dev/null in its place, so that using it fails. Otherwise a file that is opened later would become, for
+ * example, the standard output.
  * SIGCHLD must not be ignored, or exit codes of commands would be lost. */
 static void mend_environment(void) {
     for (int fd = 0; fd < 3; fd++)

@@ -163,7 +163,7 @@ typedef struct kl_map_order {
     uint64_t given;        /* number of ready commands that were started or passed over */
     uint64_t chain, looks; /* chain: number of commands in the longest chain that is left, as last computed;
                             * looks: number of calls of kl_map_order_chain() */
-    uint64_t *skipped; /* commands that are skipped because they had to wait for the last failed command */
+    uint64_t *skipped;     /* commands that are skipped because they wait for the command that failed last */
 } kl_map_order;
 
 /* Read the file of --after, a list of commands, and use the commands as values. Errors: KILTER_ERR_INPUT,

@@ -31,7 +31,8 @@ typedef struct host {
     uint32_t slots;
     pid_t pid; /* process id of the host's ssh; 0: not connected */
     int fd;
-    bool listed, told, ready; /* ready: the host has printed that Kilter runs there */
+    bool listed, told, ready; /* listed: the host is in the list; told: the end of its connection was reported
+                               * to the user; ready: the host has printed that Kilter runs there */
     bool silent;              /* true: the connection was ended because no line came in time */
     uint32_t tries;           /* number of failed connections in a row */
     double begun_s, next_s, heard_s;
@@ -71,7 +72,7 @@ static kilter_status read_list(reaching *r, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     if (list.count == 0)
-        status = kl_fail(error, KILTER_ERR_INPUT, "%s: it names no host", r->q->hosts);
+        status = kl_fail(error, KILTER_ERR_INPUT, "--hosts: '%s' names no host", r->q->hosts);
     for (uint64_t i = 0; i < r->count && status == KILTER_OK; i++)
         r->list[i].listed = false;
     for (size_t i = 0; i < list.count && status == KILTER_OK; i++) {
@@ -219,10 +220,10 @@ static void note_end(host *h, int status) {
     double pause_s = fmin(PAUSE_S * exp2(h->tries++), PAUSE_MOST_S);
     h->next_s = now_s + pause_s;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    snprintf(text, sizeof text, "%s (code %d); it is tried again while the run goes on",
+    snprintf(text, sizeof text, "%s (code %d); Kilter tries this host again during the run",
              h->silent            ? "the host does not answer"
              : code == 255        ? "the host cannot be reached, or its connection broke"
-             : code == 76         ? "the host does not have this folder, which --shared-fs needs"
+             : code == 76         ? "the host does not have the current folder, which --shared-fs needs"
              : code == UNFIT_CODE ? "the host is not used now"
                                   : "the workers of the host ended",
              code);
@@ -269,7 +270,7 @@ static bool any_left(const reaching *r) {
     return false;
 }
 
-/* Ask a host to end its workers. Kill the ssh of a silent host, because this ssh may wait for minutes. */
+/* Ask a host to end its workers. Kill the ssh of a silent host, because this process may wait for minutes. */
 static void ask_to_end(host *h, double now_s) {
     h->told = true;
     h->listed = false;

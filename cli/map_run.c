@@ -252,7 +252,7 @@ static int say_interrupted(const map_run *m) {
 /* Return the exit code of the run, and print what ended the run early. */
 static int code_of(const map_run *m, kilter_status status, const kilter_error *error) {
     if (m->error.status != KILTER_OK) {
-        if (!m->printer.closed) /* it is not an error if the reader of the output has closed it */
+        if (!m->printer.closed) /* an output that its reader has closed is not an error */
             fprintf(stderr, "kilter map: %s\n", m->error.text);
         return m->printer.closed ? 128 + 13 : EXIT_FAILURE;
     }

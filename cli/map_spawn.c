@@ -80,7 +80,7 @@ static bool disk_suffices(stream *s) {
 static void take(stream *s, const uint8_t *data, size_t size) {
     s->bytes += size;
     if (s->error)
-        return; /* after the limit, read on until the command has been ended */
+        return; /* drop further output until the command has been ended */
     if (s->most > 0 && s->bytes > s->most)
         s->error = EFBIG;
     else if (!disk_suffices(s))
@@ -393,7 +393,7 @@ static int run_file(kl_map_spawner *s, const char *file, double limit_s, stream 
 }
 
 /* Run the command without a shell if it needs none. If the system cannot execute the file, the shell runs the
- * command. A shell can run a script that has no first line "#!". If the file is no script, the shell's
+ * command. A shell can run a script that has no first line "#!". If the file is not a script, the shell's
  * message says what is wrong. */
 static int run_started(kl_map_spawner *s, const kl_map_template *t, const kl_map_fill *fill, double limit_s,
                        stream streams[2], kl_map_result *r) {

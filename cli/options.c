@@ -67,8 +67,8 @@ static bool is_given(const kl_command *command, const char *const *given, const 
     return given[kl_option_find(command->options, name, strlen(name)) - command->options.row];
 }
 
-/* Check that each given option has the option it needs, and that no two given options exclude each other.
- * Return the exit code. */
+/* Check that each option that a given option needs is also given, and that no two given options exclude each
+ * other. Return the exit code. */
 static int check_needs(const kl_command *command, const char *const *given) {
     for (size_t i = 0; i < command->options.count; i++) {
         const kl_option *o = &command->options.row[i];

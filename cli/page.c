@@ -183,7 +183,7 @@ static void put_version(const filling *f, FILE *out) {
 
 static const struct {
     const char *name;
-    const unsigned char *text; /* text that replaces the place holder; NULL: `put` writes the text */
+    const unsigned char *text; /* text that replaces {{name}}; NULL: `put` writes the text */
     void (*put)(const filling *f, FILE *out);
 } places[] = {
     {"title", NULL, put_title},     {"story", NULL, put_story},        {"live", NULL, put_live},

@@ -30,7 +30,7 @@ bool kl_input_possible(const kl_input *input, double value) {
            !(input->above_low && value == input->low);
 }
 
-/* Set an input to a value of the record, unless the input was given. Ignore an impossible value, which
+/* Set an input to a value of the record, unless the user gave the input. Ignore an impossible value, which
  * only a damaged record has. */
 static void learn(kl_basis *b, int input, double value, const char *from) {
     if (!b->in[input].from && kl_input_possible(&kl_inputs[input], value))
@@ -57,7 +57,7 @@ static bool by_peers(const kl_report_iteration *it) {
     return is_whole(it) && it->chunks == 0;
 }
 
-/* The work of a run as recorded. If only some of its tasks were done, the work is extended to all of them. */
+/* The recorded work of a run. If only some of its tasks were done, the work is extended to all its tasks. */
 typedef struct work {
     double workers, rate; /* rate: units of work per second of the mean worker */
     double work_s, tasks; /* work_s: seconds of all work on one worker of mean speed */
@@ -97,13 +97,14 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
             part = it;
     }
     if (!found && run >= 0)
-        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %lld in it", r->path,
+        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': the record has no run %lld", r->path,
                        (long long)run);
     found = found ? found : part;
     if (!found)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "predicting from '%s': no task in it is done; take another record, or give --work-s",
-                       r->path);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "predicting from '%s': no task of the record is done; take another record, or give --work-s",
+            r->path);
     if (!(work_of(found).work_s > 0) || !(found->elapsed_s > 0))
         return kl_fail(
             error, KILTER_ERR_INPUT,
@@ -151,8 +152,8 @@ static bool differ(const kl_report_iteration *it) {
 }
 
 /* Find the mean and the spread of the times of the latest similar runs. Similar runs have as many workers and
- * tasks as the run `it`, and a master or peers organised them, as in that run. Leave out the record's first
- * run, in which caches and connections were still cold. */
+ * tasks as the run `it`, and were organised in the same way: by a master, or by peers. Leave out the record's
+ * first run, in which caches and connections were still cold. */
 static void compare_runs(kl_basis *b, const kl_report_iteration *it) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
@@ -208,8 +209,8 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
     return count > 0 ? &r->iterations[count - 1] : NULL;
 }
 
-/* Read the load on shared resources. The record has it only for the last run in which a master gave out the
- * tasks. Return the factor of kl_load_fit(), by which the caller multiplies the recorded work. */
+/* Read the load on shared resources. The record contains this load only for the last run in which a master
+ * gave out the tasks. The caller multiplies the recorded work by the returned factor of kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != last_measured(r))
@@ -253,7 +254,8 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     learn(b, KL_IN_PER_BYTE_S,
           b->load.per_byte_s > 0 ? b->load.per_byte_s : kl_report_measured(r, byte_kind(r)),
           "measured by the farm");
-    learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the previous run to the begin of this run");
+    learn(b, KL_IN_MASTER_S, gap_before(r, it),
+          "from the end of the previous run to the beginning of this run");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");
     learn(b, KL_IN_TASK_MEAN_S, mean_s, "the run's work over its tasks");

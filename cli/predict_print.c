@@ -37,7 +37,7 @@ static void print_inputs(const kl_basis *b, FILE *out) {
             kl_say(out, kl_inputs[i].symbol, "%s %s (%s)", input_words(&b->in[i], i).text, what[i],
                    b->in[i].from);
     if (b->speeds)
-        kl_say(out, "workers", "%u, the fastest first, together %.6g times as fast as one (%s)",
+        kl_say(out, "workers", "%u, the fastest first, together %.6g times as fast as one worker (%s)",
                b->speed_count, b->speeds[b->speed_count - 1], b->speeds_from);
     if (!isfinite(b->in[KL_IN_TASKS].value))
         kl_say(out, "rounds", "not known; give --tasks or --task-mean-s");
@@ -79,8 +79,8 @@ static void print_program(const kl_program_prediction *p, FILE *out) {
            kl_time_words(all->total_s).text, p->iterations, p->workers, all->workers,
            kl_time_words(all->bound_s).text);
     kl_say(out, "",
-           "each: %s for the master alone, %s for the workers, %s for messages; whole tasks by earliest "
-           "completion",
+           "each iteration: %s for the master alone, %s for the workers, %s for messages; each task goes to "
+           "the worker that completes it first",
            kl_time_words(all->master_s).text, kl_time_words(all->workers_s).text,
            kl_time_words(all->messages_s).text);
     if (p->measured_runs > 0)

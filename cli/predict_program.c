@@ -37,7 +37,7 @@ kilter_status kl_predict_program(const kl_basis *b, double iterations, kl_progra
                                  kilter_error *error) {
     if (!(value(b, KL_IN_TASKS) >= 1))
         return kl_fail(error, KILTER_ERR_INPUT,
-                       "predicting %g runs: the number of tasks of each is not known; give --tasks",
+                       "predicting %g runs: the number of tasks of each run is not known; give --tasks",
                        iterations);
     kilter_program program = program_of(b, iterations);
     const double *sums = b->speeds ? b->speeds : b->own;

@@ -19,14 +19,14 @@ holds() {
 
 example="--work-s 1.6 --bytes 4096 --startup-s 1e-3 --per-byte-s 1e-6 --max-workers 60"
 
-# the paper's worked example, with inputs from options
+# the worked example of César et al. (2006), with inputs from options
 "$kilter" predict --verbose $example >example.out
-same "$here/golden/predict.out" example.out "the paper's example"
+same "$here/golden/predict.out" example.out "the worked example of César et al."
 holds example.out 'asynchronous  best n = 23 (lowest P_i), fastest n = 40 (lowest T_t)'
 grep -q '^23 *93.7433 .*best' example.out || fail "T_t(23)"
 grep -q '^40 *81.1024 .*fastest' example.out || fail "T_t(40)"
 "$kilter" predict --json $example --task-mean-s 1e-3 --task-sd-s 5e-4 >example.json
-same "$here/golden/predict.json" example.json "the paper's example as JSON"
+same "$here/golden/predict.json" example.json "the worked example of César et al. as JSON"
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 :memory: "SELECT json_extract(readfile('example.json'), '$.asynchronous.best.workers')")" = 23 ] ||
         fail "kilter predict --json does not print valid JSON: $(cat example.json)"
@@ -59,15 +59,15 @@ fi
 
 # --speeds and --hosts predict for other workers
 "$kilter" predict --verbose $example --speeds 2x0.5,1 >speeds.out
-holds speeds.out '3, the fastest first, together 2 times as fast as one'
+holds speeds.out '3, the fastest first, together 2 times as fast as one worker'
 grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: unexpected time: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, relative to'
 grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected forecast for the workers of the recorded run: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
-holds foreign.out '(--hosts, relative to their own mean'
+holds foreign.out 'one worker (--hosts, relative to their own'
 
-# --iterations predicts a whole program, as in table 3 of the paper on ATR: SSN with N = 10,000 and T = 400 takes 4.07 min = 4 min 04 s
+# --iterations predicts a whole program, as in table 3 of the paper on the asynchronous trust-region method (ATR): the problem SSN with N = 10,000 and T = 400 takes 4.07 min = 4 min 04 s
 atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --iterations 26"
 "$kilter" predict --verbose $atr >program.out
 holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
@@ -77,7 +77,7 @@ holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --verbose --iterations 5 finished.kilter >recorded.out
 grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "the output does not have the expected program time: $(cat recorded.out)"
-expect 2 "the number of tasks of each is not known" "$kilter" predict --work-s 1 --iterations 3
+expect 2 "the number of tasks of each run is not known" "$kilter" predict --work-s 1 --iterations 3
 expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict --work-s 1 --iterations 0
 
 # the plot of the prediction
@@ -136,7 +136,7 @@ expect 2 "one file at a time" "$kilter" predict a b
 expect 2 "no file *.kilter in" "$kilter" predict
 expect 2 "'missing.kilter': No such file" "$kilter" predict missing.kilter
 expect 2 "'missing.kilter': No such file" "$kilter" predict --work-s 1 --hosts missing.kilter
-expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
+expect 2 "the record has no run 9" "$kilter" predict --run 9 finished.kilter
 "$writer" killed killed.kilter
 "$kilter" predict --verbose killed.kilter >cut.out
 grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "unexpected output for a killed run: $(cat cut.out)"
@@ -161,7 +161,7 @@ holds whole.out 'cancelled-later.kilter, run 0 of'
 ! grep -q "^part" whole.out || fail "a complete run is printed as if tasks were missing"
 "$kilter" predict --verbose --run 1 cancelled-later.kilter | grep -q "^part" || fail "an incomplete run is printed as if all tasks were done"
 "$writer" empty empty.kilter
-expect 2 "'empty.kilter': no task in it is done" "$kilter" predict empty.kilter
+expect 2 "'empty.kilter': no task of the record is done" "$kilter" predict empty.kilter
 head -c 5000 finished.kilter >cut.kilter
 expect 2 "'cut.kilter': it is damaged or cut" "$kilter" predict cut.kilter
 expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowhere/a.svg

@@ -3,7 +3,7 @@
 
 #include "predict.h"
 
-static const double NEARLY = 1.03; /* times count as equally fast if they differ by less than this factor */
+static const double NEARLY = 1.03; /* two times count as equal if they differ by less than this factor */
 enum { STEPS = 64 };
 
 /* Return the next number of workers to examine after n: all small numbers, and some of the large ones. */

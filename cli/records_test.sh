@@ -5,7 +5,7 @@ set -eu
 writer=$3
 state=$place/home/.local/state/kilter
 
-# holds FILE WORDS: fail unless the file contains the words
+# holds FILE WORDS: fail unless the file contains the words; lacks FILE WORDS: fail if the file contains them
 holds() {
     grep -qF -- "$2" "$1" || fail "no '$2' in: $(cat "$1")"
 }
@@ -163,7 +163,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chown 65533 closed/a.kilter
     chmod 0666 closed/a.kilter
     setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out
-    holds out "kept      a.kilter: the record is another user's"
+    holds out "kept      a.kilter: the record belongs to another user"
 else
     echo "not tested: prune in a folder that allows no deletion (this needs root and setpriv)"
 fi

@@ -74,7 +74,7 @@ assert shown["instead"]["count"] == 1 and not shown["instead"]["same"], shown["i
 "$kilter" replay --what-if policy=ss sim-gss.kilter >instead
 has instead "made again by policy ss: "
 # If a record does not have the data behind its decisions, replay prints a message.
-has list "of kind deal not made again: the record lacks its inputs"
+has list "of kind deal not made again: the record lacks the inputs of the decision"
 expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
 [ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "the completion of --what-if offers no policies"

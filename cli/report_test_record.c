@@ -19,10 +19,11 @@ static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunk
 /* Add `chunks` chunks of 10 tasks each to the record. Two workers do the chunks in turn; the second worker is
  * half as fast as the first. */
 static void push_work(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
-    kl_trace_decision(t, &(kl_trace_moment){.now_s = began_s, .run = run, .chunk = UINT64_MAX},
-                      &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, began_s + 2, -1.75, 0,
-                                     "stays at 2 workers: 1 would have index 3.1 for 4.3, seen in 1 of 3 "
-                                     "iterations"});
+    kl_trace_decision(
+        t, &(kl_trace_moment){.now_s = began_s, .run = run, .chunk = UINT64_MAX},
+        &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, began_s + 2, -1.75, 0,
+                       "stays at 2 workers: 1 would have index 3.1 instead of 4.3, seen in 1 of 3 "
+                       "iterations"});
     double free_s[2] = {began_s, began_s};
     for (uint64_t i = 0; i < chunks; i++) {
         uint32_t worker = free_s[0] <= free_s[1] ? 0 : 1;

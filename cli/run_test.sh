@@ -92,7 +92,7 @@ grep -q "starting ./missing: No such file" err || fail "the message about the mi
 # --- a killed worker is restarted; a worker that leaves by itself is not
 begin again --host a:2
 until_so shows "^workers  *2 at work"
-joined() { # a worker's process
+joined() { # print the process id of a worker
     ps -eo pid=,comm=,args= | awk -v name="$(basename "$farm" | cut -c1-15)" -v place="$place/again." \
         '$2 == name && /--join/ && index($0, place) { print $1; exit }'
 }

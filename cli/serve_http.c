@@ -211,7 +211,7 @@ static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon,
                          MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_PATIENCE_S, MHD_OPTION_END);
     if (!*daemon)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "serving on port %u: this port is in use, or not allowed; choose another one", port);
+                       "serving on port %u: this port is in use, or not allowed; choose another port", port);
     return KILTER_OK;
 }
 

@@ -74,14 +74,16 @@ static const metric metrics[] = {
     {"kilter_run_active", "1 while a run is in progress, 0 between two runs.", running},
     {"kilter_tasks", "Tasks of the present or last run.", tasks},
     {"kilter_tasks_done", "Tasks of the present or last run that are done.", done},
-    {"kilter_workers", "Connected workers, including resting ones.", present},
-    {"kilter_workers_resting", "Workers that get no tasks at present.", resting},
+    {"kilter_workers", "Connected workers, without those that get no tasks at present.", present},
+    {"kilter_workers_resting", "Connected workers that get no tasks at present.", resting},
     {"kilter_run_elapsed_seconds", "Time since the run began, or time of the last run.", elapsed},
     {"kilter_run_left_seconds", "Forecast of the time until the run ends.", left},
-    {"kilter_run_left_low_seconds", "The run ends between this time and the next one with 90 % probability.",
+    {"kilter_run_left_low_seconds", "Lower end of the 90 % interval of the time until the run ends.",
      left_low},
-    {"kilter_run_left_high_seconds", "Upper end of the interval in which the run ends.", left_high},
-    {"kilter_late_task_seconds", "Time that the latest task has taken so far; 0: no task is late.", late},
+    {"kilter_run_left_high_seconds", "Upper end of the 90 % interval of the time until the run ends.",
+     left_high},
+    {"kilter_late_task_seconds", "Time that the most delayed task has taken so far; 0: no task is late.",
+     late},
 };
 
 /* Print the metric's line, but not if the number is not known. */
@@ -110,7 +112,7 @@ static bool is_shown(const kl_top_run *run) {
 }
 
 static void put_loops(FILE *out, const kl_top *top) {
-    put_head(out, "kilter_loop_sweeps", "Sweeps that a loop has done, by its last recorded round.");
+    put_head(out, "kilter_loop_sweeps", "Sweeps that a loop has done up to its last recorded round.");
     for (size_t i = 0; i < top->run_count; i++)
         if (is_shown(&top->runs[i]) && top->runs[i].report->loop) {
             fputs("kilter_loop_sweeps", out);
@@ -126,7 +128,7 @@ void kl_top_metrics(const kl_top *top, FILE *out) {
             if (is_shown(&top->runs[i]))
                 put_number(out, &metrics[m], &top->runs[i]);
     }
-    put_head(out, "kilter_worker_units_per_second", "Speed of a worker.");
+    put_head(out, "kilter_worker_units_per_second", "Speed of a worker, in units of work per second.");
     for (size_t i = 0; i < top->run_count; i++)
         if (is_shown(&top->runs[i]))
             put_speeds(out, &top->runs[i]);

@@ -22,8 +22,8 @@ char *kl_smpi_program(void) {
 
 typedef struct child {
     pid_t pid;
-    int out, errors; /* out: reading end of the pipe from the child's standard output; errors: the same for
-                        its standard error */
+    int out, errors; /* out: reading end of the pipe from the child's standard output; errors: reading end
+                        of the pipe from its standard error */
 } child;
 
 enum { MOST_ARGUMENTS = 32, NUMBER_BYTES = 32 };
@@ -193,7 +193,7 @@ kilter_status kl_smpi_run(const kl_smpi_farm *farm, kl_smpi_iteration *results, 
     char *program = kl_smpi_program();
     if (!program)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "--engine smpi: %s is not there; build Kilter where SimGrid is installed "
+                       "--engine smpi: %s is not installed; build Kilter where SimGrid is installed "
                        "(libsimgrid-dev), or use --engine events",
                        PROGRAM);
     command c;

@@ -62,7 +62,7 @@ done
 diff one two >&2 || fail "the second simulation of peers printed other output than the first"
 "$kilter" simulate $peers --platform '9x1,4x1@die(10ms,60ms),4x1@join(20ms)' --tasks "$t" --between-tasks --json >out
 grep -q '"counted":2000,"counted_again":0' out || fail "tasks were lost or counted twice: $(cat out)"
-grep -q '"deaths":4' out || fail "nobody died: $(cat out)"
+grep -q '"deaths":4' out || fail "not all four peers died: $(cat out)"
 "$kilter" simulate $peers --platform "$p" --tasks "$t" --message-s 0 --json | grep -q '"message_s":0,' || fail "--message-s 0 has no effect"
 
 # --write-platform writes a platform for SimGrid
@@ -77,8 +77,8 @@ refuses 2 "--seed is given twice: '1' and '2'" --platform "$p" --tasks "$t" --se
 refuses 2 "--gantt -: the standard output" --platform "$p" --tasks "$t" --gantt -
 refuses 2 "--record -: the standard output" --platform "$p" --tasks "$t" --record -
 refuses 2 "--policy has no effect without --tasks" --platform "$p" --write-platform - --policy auto
-refuses 2 "--platform SPEC is missing" --tasks "$t"
-refuses 2 "--tasks SPEC is missing" --platform "$p"
+refuses 2 "--platform is missing; give a SPEC" --tasks "$t"
+refuses 2 "--tasks is missing; give a SPEC" --platform "$p"
 refuses 2 "--platform: platform '4x1@osc(1s)', column 11: ',' must follow the period" --platform '4x1@osc(1s)' --tasks "$t"
 refuses 2 "--platform: platform '20000000x1', column 1: the number of hosts must be from 1 to 10000000" \
     --platform 20000000x1 --tasks "$t"
@@ -87,8 +87,8 @@ refuses 2 "--organise: 'dice'" --platform "$p" --tasks "$t" --organise dice
 refuses 2 "2000000 hosts; give at most 1048576 for peers" --platform 2000000x1 --tasks "$t" $peers
 refuses 2 "peers have no policy 'auto'" --platform "$p" --tasks "$t" $peers --policy help,auto
 refuses 2 "--policy: 'sos' is in the list twice" --platform "$p" --tasks "$t" $peers --policy all,sos
-refuses 2 "--record: not with --organise peers" --platform "$p" --tasks "$t" $peers --record e.kilter
-refuses 2 "--answer-s: not with --organise peers" --platform "$p" --tasks "$t" $peers --answer-s 1
+refuses 2 "--record and --organise peers cannot be combined" --platform "$p" --tasks "$t" $peers --record e.kilter
+refuses 2 "--answer-s and --organise peers cannot be combined" --platform "$p" --tasks "$t" $peers --answer-s 1
 refuses 2 "--message-s has no effect without --organise" --platform "$p" --tasks "$t" --message-s 1
 refuses 2 "join(), die() and cluster= need --organise peers" --platform '2x1,2x1@join(1s)' --tasks "$t"
 refuses 2 "join(), die() and cluster= need --organise peers" --platform '2x1,2x1@die(1s,2s)' --write-platform -
@@ -108,7 +108,7 @@ refuses 2 "--answer-s: '-1' is not a number of seconds from 0 to 1000" --platfor
 refuses 2 "--byte-s: '-1' is not a number of seconds from 0 to 1000" --platform "$p" --tasks "$t" --byte-s -1
 refuses 2 "--answer-s: 'nan' is not a number of seconds" --platform "$p" --tasks "$t" --answer-s nan
 refuses 2 "--task-bytes: '1e3' is not a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
-refuses 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
+refuses 2 "--gantt draws the run of one policy; 2 policies were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
 refuses 2 "a.kilter exists" $events --platform "$p" --tasks "$t" --record a.kilter
 refuses 1 "writing 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
 refuses 1 "writing 'no/e.xml'" --platform "$p" --write-platform no/e.xml

@@ -23,7 +23,7 @@ typedef struct kl_top_run {
     char word[KL_TOP_WORD_BYTES]; /* why `state` is not up to date, in words; "": it is up to date */
     char decisions[KL_TOP_DECISIONS]
                   [KL_TOP_WORD_BYTES]; /* last decisions of the run, in order of time; "": unused entry */
-    uint32_t looks_gone;               /* number of updates since the run ended; 0: the run is in progress */
+    uint32_t looks_gone; /* number of screen updates since the run ended; 0: the run is in progress */
 } kl_top_run;
 
 typedef enum kl_top_mode {

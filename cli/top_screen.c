@@ -130,8 +130,8 @@ static bool is_loop(const kl_top_run *run) {
 }
 
 static uint32_t row_count(const kl_top_run *run) {
-    if (!run || (run->looks_gone > 0 &&
-                 !is_loop(run))) /* the last state of a farm is not true any more after the farm's end */
+    if (!run ||
+        (run->looks_gone > 0 && !is_loop(run))) /* after the end of a farm, its last state is out of date */
         return 0;
     return is_loop(run) ? run->report->loop->ranks : run->state ? run->state->worker_count : 0;
 }
@@ -188,7 +188,7 @@ static void put_question(page *p, const kl_top *top) {
         break;
     case KL_TOP_CHOOSING:
         put(p, KL_TOP_WARNING,
-            "Policy from the next run on: %s. Up and down: others, Enter: set, Escape: leave",
+            "Policy from the next run on: %s. Up, down: choose, Enter: set, Escape: cancel",
             kl_policy_name(kl_policy_at(top->policy)));
         break;
     }

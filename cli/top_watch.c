@@ -169,7 +169,7 @@ static void remove_gone(kl_top *top) {
     top->run = top->run < kept ? top->run : 0;
 }
 
-/* Keep the choice of the user on a row that exists. */
+/* If the row that the user chose does not exist any more, choose the last row. */
 static void keep_row(kl_top *top) {
     const kl_top_run *run = kl_top_chosen(top);
     uint32_t rows = run && run->state ? run->state->worker_count : 0;
@@ -205,7 +205,7 @@ void kl_top_free(kl_top *top) {
 static kilter_status end_run(const kl_top_run *run, char *answer, kilter_error *error) {
     pid_t process = (pid_t)kl_tuner_process(run->tuner);
     if (process <= 1 || kill(process, SIGTERM) != 0)
-        return kl_fail(error, KILTER_ERR_SYSTEM, "ending it: %s",
+        return kl_fail(error, KILTER_ERR_SYSTEM, "ending the run: %s",
                        process <= 1 ? "the process of the run is not known" : strerror(errno));
     snprintf(answer, KL_CONTROL_ANSWER_BYTES, "process %d was asked to end", (int)process);
     return KILTER_OK;

@@ -54,9 +54,9 @@ until_so shows "factor 0.3"
 until_so shows "2 at work, 1 resting; 2 set by hand"
 "$kilter" tune --set policy=daf --set workers=auto "$record" >out
 until_so shows "^policy  *daf"
-expect 2 "workers=4: there are 3" "$kilter" tune --set workers=4 "$record"
+expect 2 "workers=4: there are only 3" "$kilter" tune --set workers=4 "$record"
 expect 2 "policy daf has no factor" "$kilter" tune --set factor=0.5 "$record"
-expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
+expect 2 "workers=9: there are only 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
 shows "^policy  *daf" || fail "a refused request changed a setting"
 
 # --- kilter tune is killed, loses its reader, and runs twenty times at once: the farm is not disturbed
@@ -79,7 +79,7 @@ for one in $many; do wait "$one" || fail "one of twenty commands kilter tune fai
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0755 "$place"
     chmod 0644 "$record"*
-    expect 2 "another user's, and only its owner may attach" \
+    expect 2 "belongs to another user, and only its owner may attach" \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" tune --once "$record"
 else
     echo "not tested whether other users are refused: this needs root and setpriv"

@@ -258,7 +258,7 @@ static char *record_path(const kl_watched_program *p, kilter_error *error) {
     return path;
 }
 
-/* Open the record at `path`, and free `path`. NULL as `path` is an error that `error` already describes. */
+/* Open the record at `path`, and free `path`. If `path` is NULL, `error` is already set. */
 static kilter_status open_record(const kl_watched_program *p, char *path, kl_trace **trace,
                                  kilter_error *error) {
     char host[KL_HOST_BYTES], *here = getcwd(NULL, 0);

@@ -35,7 +35,7 @@ static kilter_status refuse_program(const char *word, kilter_error *error) {
     char *file = kl_find_program(word);
     kilter_status status =
         file ? kl_fail(error, KILTER_ERR_USAGE,
-                       "'%s' does not tell its MPI; name it with --mpi openmpi or --mpi mpich", word)
+                       "the MPI of '%s' is not known; name the MPI with --mpi openmpi or --mpi mpich", word)
              : kl_fail(error, KILTER_ERR_USAGE, "there is no program '%s'", word);
     free(file);
     return status;
@@ -55,7 +55,7 @@ static kilter_status choose_mpi(kl_watched_program *p, kilter_error *error) {
     p->library = kl_libexec_file(name);
     return p->library ? KILTER_OK
                       : kl_fail(error, KILTER_ERR_USAGE,
-                                "%s is not there; install Kilter with the MPI '%s', or build it with "
+                                "%s is not found; install Kilter with the MPI '%s', or build it with "
                                 "-DKILTER_MPI=%s",
                                 name, p->mpi, p->mpi);
 }
@@ -122,8 +122,8 @@ static void be_program(const kl_watched_program *p, char *const *words, pid_t pa
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Wait for the end of the program. Pass on signals that a user sends to this process; a terminal sends its
- * signals to both processes. */
+/* Wait for the end of the program. Pass on signals that a user sends to this process. Do not pass on signals
+ * of the terminal, because the terminal sends them to both processes. */
 static int await(pid_t child, const sigset_t *signals) {
     int status = 0;
     siginfo_t info;

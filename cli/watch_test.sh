@@ -51,11 +51,11 @@ refuses() { # CODE TEXT OPTION…
     says "$text"
 }
 refuses 2 'no program given'
-refuses 2 "does not tell its MPI; name it with --mpi" true
+refuses 2 "the MPI of 'true' is not known; name the MPI with --mpi" true
 refuses 2 "there is no program './nowhere'" ./nowhere
 refuses 2 "no folder can be made in '/nowhere'" --folder /nowhere "$program"
 refuses 127 "starting '/nowhere/program'" --mpi openmpi /nowhere/program
-KILTER_LIBEXEC=$work refuses 2 'is not there; install Kilter' "$program"
+KILTER_LIBEXEC=$work refuses 2 'is not found; install Kilter' "$program"
 
 [ "$few" = all ] || exit 0
 

@@ -1,5 +1,5 @@
 /* A small MPI program for the tests of kilter watch: watch_test_program MODE [ITERATIONS]. Rank 0 computes
- * longer than the others. Each mode does something that kilter watch must be able to handle. */
+ * longer than the other ranks. Each mode does something that kilter watch must be able to handle. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 # Make a C file with the contents of files: kilter_embed(OUTPUT NAME FILE …).
 # The header page.h declares each `const unsigned char NAME[]`, which ends in a NUL.
-# As a script, this file writes the C file: cmake -DOUT=OUTPUT -DLIST=NAME|FILE|… -P.
+# Run as a script, this file writes the C file: cmake -DOUT=OUTPUT -DLIST=NAME|FILE|… -P …
 if(CMAKE_SCRIPT_MODE_FILE)
     set(text "/* Made by cmake/KilterEmbed.cmake. */\n#include \"page.h\"\n")
     string(REPLACE "|" ";" LIST "${LIST}")

@@ -6,7 +6,7 @@
 # The option KILTER_MPI says which MPIs are looked for: ON (both), OFF, or a list of names. An MPI in the list must exist. If the wrappers do not have
 # Debian's names, give -DKILTER_MPICC_openmpi=FILE and -DKILTER_MPIEXEC_openmpi=FILE.
 
-# Set `out` to the name of the MPI for which a compiler wrapper compiles.
+# Set `out` to the name of the MPI to which a compiler wrapper belongs.
 function(kilter_mpi_of_wrapper wrapper out)
     execute_process(COMMAND ${wrapper} -showme:version OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
     set(name mpich)
@@ -57,7 +57,7 @@ foreach(name openmpi mpich)
 endforeach()
 
 if(KILTER_MPI AND NOT KILTER_MPIS)
-    message(FATAL_ERROR "KILTER_MPI is '${KILTER_MPI}', but neither Open MPI (openmpi) nor MPICH (mpich) is found for that: "
+    message(FATAL_ERROR "KILTER_MPI is '${KILTER_MPI}', but neither Open MPI (openmpi) nor MPICH (mpich) was found: "
                         "install one, or configure with -DKILTER_MPI=OFF")
 endif()
 if(KILTER_MPIS)

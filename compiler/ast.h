@@ -23,7 +23,7 @@ CXCursor kc_plain(CXCursor node);
  * it. */
 bool kc_is_wrapper(CXCursor node, CXCursor *inner);
 
-char *kc_name(CXCursor node); /* to be freed; "" without a name */
+char *kc_name(CXCursor node); /* return the name, or "" if there is none; the caller frees it */
 bool kc_is_named(CXCursor node, const char *name);
 unsigned kc_line(CXCursor node);
 /* Find the offsets of the node's text in the main file. If a macro produces the text, find the offsets of the

@@ -305,7 +305,7 @@ static void refuse_write(kc_nest *n, int array, kc_decision *d) {
             return;
         }
     refuse(d, line_of_write(n, array),
-           "the first subscript with which %s is written is not the index plus a constant", a->name);
+           "%s is written with a first subscript that is not the index plus a constant", a->name);
     if (a->dims > 0 && n->has_inner && offsets(n, array, true, 0, true, range) && range[0] == range[1])
         advise_rows(n, array, d);
     advise(d, "Only arrays whose row goes with the iteration can be distributed.");
@@ -400,7 +400,8 @@ static void describe(const kc_nest *n, int array, const kc_depends *f, kc_decisi
     const char *name = n->array[array].name;
     unsigned line = line_of_write(n, array);
     if (f->failed)
-        refuse(d, line, "%s: the question which iterations touch the same elements is too complicated", name);
+        refuse(d, line, "%s: it is too complicated to find out which iterations touch the same elements",
+               name);
     else if (f->output && !f->flow)
         refuse(d, line, "several iterations write the same elements of %s", name);
     else if (f->flow && f->far && f->most > 0 && f->least == f->most)
@@ -444,7 +445,7 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
         refuse(d, line, "a pipeline needs two loops that both count up by 1, or both down by 1");
     else if (n->inner.ends)
         refuse(d, kc_line(n->inner.loop),
-               "a pipeline needs a loop inside that break and return do not end early");
+               "a pipeline needs a loop inside that no break or return ends early");
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {
         const kc_decided *a = &d->array[i];
@@ -508,7 +509,8 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
         used = used || array->pointer;
         written = written || (a->write && array->pointer);
         if (array->stride >= 0 && isl_map_dim(a->where, isl_dim_out) != 2)
-            refuse(d, a->line, "%s is used with rows and without", array->name);
+            refuse(d, a->line, "%s is used with rows and without rows (as x[i * n + j] and as x[k])",
+                   array->name);
     }
     CXCursor index = n->outer.index;
     if (used && kc_has_address(index)) {
@@ -531,7 +533,7 @@ static void decide_names(const kc_nest *n, kc_decision *d) {
         kc_role role = d->array[a->array].role;
         if (a->by_own_name && (role == KC_ROWS || role == KC_REDUCED || role == KC_EXACT)) {
             refuse(d, a->line, "a called function uses %s by its name", n->array[a->array].name);
-            advise(d, "Pass it to the function as an argument.");
+            advise(d, "Pass the array to the function as an argument.");
         }
     }
 }

@@ -7,8 +7,9 @@
 
 typedef enum kc_kind_of_loop {
     KC_REFUSED,
-    KC_DOALL,    /* iterations do not depend on each other */
-    KC_DOACROSS, /* an iteration needs the previous iteration: a pipeline over blocks of the inner loop */
+    KC_DOALL, /* iterations do not depend on each other */
+    /* each iteration needs the previous iteration; ranks form a pipeline over blocks of the inner loop */
+    KC_DOACROSS,
     /* iterations read old values that later iterations overwrite; each rank runs its rows in order */
     KC_OLD,
 } kc_kind_of_loop;
@@ -32,7 +33,7 @@ typedef struct kc_decided { /* the decision about an array or a scalar */
 
 typedef struct kc_clauses { /* the clauses of a pragma */
     bool independent;
-    char reductions[KC_TEXT]; /* names, with a blank before and after each */
+    char reductions[KC_TEXT]; /* names, with a space before and after each */
     char exact[KC_TEXT];      /* the names in `reductions` that have exact sums */
     char name[64];
 } kc_clauses;

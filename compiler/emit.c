@@ -165,7 +165,7 @@ static void check_name(emission *e, const kc_loop *l, CXCursor variable) {
     clang_visitChildren(l->function, look_for_name, &h);
     if (h.found) {
         char text[KC_TEXT];
-        snprintf(text, sizeof text, "a called function has a variable %.100s, which has no name here",
+        snprintf(text, sizeof text, "a called function has a variable %.100s that this function cannot name",
                  h.name);
         wrong(e, kc_line(l->loop), text, "Give variables of the file other names than those of functions");
     }
@@ -191,7 +191,7 @@ static void check_site(emission *e, kc_loop *l) {
     unsigned line = l->decision.line;
     clang_visitChildren(l->loop, look_for_sizeof, l);
     if (l->decision.line != line)
-        wrong(e, l->decision.line, "sizeof of a distributed array within the loop", "");
+        wrong(e, l->decision.line, "the loop uses sizeof with a distributed array", "");
     if (!l->nest->outer.declared &&
         !clang_equalCursors(clang_getCursorSemanticParent(l->nest->outer.index), l->function))
         wrong(e, kc_line(l->loop), "the loop's index is a global variable",
@@ -332,7 +332,7 @@ static void print_array(emission *e, int site, int array, FILE *out) {
     const kc_array *a = &l->nest->array[array];
     char *from, *to;
     if (!kc_row_range(l->nest, array, &from, &to)) {
-        wrong(e, kc_line(l->loop), "cannot tell which rows are used of", a->name);
+        wrong(e, kc_line(l->loop), "cannot tell which rows of this array the loop uses", a->name);
         return;
     }
     fprintf(out, "        {.name = \"%s\", .whole = &(%s)[0], .bytes = ", a->name, a->name);
@@ -418,8 +418,8 @@ static void print_copies(emission *e, int site, int count, FILE *out) {
                     a->name, count);
         else
             wrong(e, kc_line(l->loop),
-                  "cannot tell how much is read of the memory to which a pointer leads that the "
-                  "iterations may write; declare it with restrict:",
+                  "a pointer may point to memory that the iterations write, and kilter cc cannot tell how "
+                  "much of this memory the loop reads; declare this pointer with restrict",
                   a->name);
         if (from) {
             print_bytes(l->nest, a, out);
@@ -861,7 +861,8 @@ kilter_status kc_emit(kc_unit *u, FILE *out, kilter_error *error) {
         if (u->loop[i].marked)
             e->site[e->sites++] = &u->loop[i];
     if (u->reserved_line)
-        wrong(e, u->reserved_line, "names that begin with kcc_ are those of kilter cc", "Use another name");
+        wrong(e, u->reserved_line, "names that begin with kcc_ are reserved for kilter cc",
+              "Use another name");
     if (kc_is_null(main_function))
         wrong(e, 1, "the file has no main()", "main() and all marked loops of a program must be in one file");
     if (e->sites == 0 || e->sites > 32)

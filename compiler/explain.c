@@ -52,7 +52,7 @@ static void say_array(const kc_array *a, const kc_decided *d, FILE *out) {
         fputs("the same on all ranks", out);
         break;
     case KC_PRIVATE:
-        fputs("each iteration sets it first", out);
+        fputs("each iteration sets it before reading it", out);
         break;
     case KC_REDUCED:
         fprintf(out, "combined over all iterations (%s)%s%s%s", UPDATES[d->update],

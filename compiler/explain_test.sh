@@ -26,19 +26,19 @@ for number, line in enumerate(lines, 1):
 sys.exit(bad)
 PY
 printf 'int main(void) {\n#pragma kilter loop\n    int i;\n}\n' >"$work/stray.c"
-"$kilter" cc --explain "$work/stray.c" 2>"$work/error" && fail "a pragma before no loop was accepted"
+"$kilter" cc --explain "$work/stray.c" 2>"$work/error" && fail "a pragma that stands before no loop was accepted"
 grep -q "stray.c:2: the pragma does not stand before a for loop" "$work/error" || fail "$(cat "$work/error")"
 printf 'int main(void) {\n    return x;\n}\n' >"$work/broken.c"
 "$kilter" cc --explain "$work/broken.c" 2>"$work/error" && fail "a program that does not compile was accepted"
 grep -q "broken.c:2: does not compile" "$work/error" || fail "$(cat "$work/error")"
 "$kilter" cc --explain "$work/none.c" 2>"$work/error" && fail "a missing file was accepted"
 grep -q "none.c: No such file" "$work/error" || fail "$(cat "$work/error")"
-KILTER_LIBEXEC=$work "$kilter" cc --explain "$work/stray.c" 2>"$work/error" && fail "kilter-cc is not needed"
+KILTER_LIBEXEC=$work "$kilter" cc --explain "$work/stray.c" 2>"$work/error" && fail "kilter cc worked without the program kilter-cc"
 grep -q "libclang-19-dev" "$work/error" || fail "$(cat "$work/error")"
 sed 's/reduction(max.*)/reduction(/' "$source/programs/heat3d.c" >"$work/heat3d.c"
 "$kilter" cc --keep "$work/kept.c" "$work/heat3d.c" -- "-I$source/programs" 2>"$work/error" && fail "a wrong clause was accepted"
 grep -q "heat3d.c:.*write #pragma kilter loop" "$work/error" || fail "$(cat "$work/error")"
-refuse() { # statement of main(), reason
+refuse() { # refuse STATEMENT REASON: kilter cc must refuse a main() that consists of the statement
     cat >"$work/outside.c" <<C
 #include <stdio.h>
 struct { double x; } u[9], *p = u;
@@ -74,13 +74,13 @@ int main(void) {
 }
 C
 "$kilter" cc --keep "$work/kept.c" "$work/names.c" 2>"$work/error" && fail "two variables m were mixed up"
-grep -q "names.c:7: .*variable m, which has no name here" "$work/error" || fail "$(cat "$work/error")"
-wrong() { # line, reason; the program is on standard input
+grep -q "names.c:7: .*variable m that this function cannot name" "$work/error" || fail "$(cat "$work/error")"
+wrong() { # wrong LINE REASON: kilter cc must refuse the program on standard input, and name the line
     cat >"$work/wrong.c"
     "$kilter" cc --keep "$work/kept.c" "$work/wrong.c" 2>"$work/error" && fail "accepted: $2"
     grep -q "wrong.c:$1: .*$2" "$work/error" || fail "$2: $(cat "$work/error")"
 }
-pragma() { # pragma before main(), reason
+pragma() { # pragma TEXT REASON: kilter cc must refuse a program with #pragma kilter TEXT before main()
     printf 'double f(double);\nint g(double *x);\nint k;\nstatic int h(int x) { return k = x; }\n#pragma kilter %s\nint main(void) {}\n' "$1" |
         wrong 5 "$2"
 }
@@ -95,7 +95,7 @@ pragma 'root' 'the pragma must stand before a block'
 pragma 'root(f)' 'write #pragma kilter root before a statement'
 pragma 'root name' 'write #pragma kilter root before a statement'
 pragma 'rot' 'write #pragma kilter loop'
-rooted() { # statement for rank 0, reason, line
+rooted() { # rooted STATEMENT REASON [LINE]: kilter cc must refuse the statement after a root pragma, and name the line
     wrong "${3:-19}" "in a root statement: .*$2" <<C
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +138,7 @@ rooted '{ goto out; out:; }' 'a jump'
 for statement in 'int x = 1;' 'out:;' 'return 1;' ';'; do
     printf 'int main(void) {\n#pragma kilter root\n    %s\n    return 0;\n}\n' "$statement" | wrong 2 'the pragma must stand before a block'
 done
-wrong 6 'break or continue leaves it' <<C
+wrong 6 'break or continue leaves the statement' <<C
 double u[9];
 int main(void) {
     for (int t = 0; t < 9; t++) {
@@ -151,7 +151,7 @@ int main(void) {
     }
 }
 C
-wrong 7 'a marked loop does it' <<C
+wrong 7 'a marked loop contains it' <<C
 double u[9];
 int main(void) {
 #pragma kilter loop

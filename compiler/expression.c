@@ -94,7 +94,7 @@ static void change(kc_walk *w, CXCursor target, bool reads, kc_update update) {
         kind == CXCursor_MemberRefExpr) {
         subscripts(w, plain);
     } else if (kind != CXCursor_DeclRefExpr) {
-        kc_wrong(w->nest, target, "cannot tell what this changes");
+        kc_wrong(w->nest, target, "cannot tell which variable this changes");
         return;
     }
     bool own_pointer = kind == CXCursor_DeclRefExpr && kc_is_own(w, kc_declaration(plain));
@@ -223,7 +223,7 @@ static void bind_parameters(kc_walk *w, CXCursor call, CXCursor function) {
     kc_bound bound[KC_DEPTH];
     int count = clang_Cursor_getNumArguments(function), given = clang_Cursor_getNumArguments(call);
     if (count != given || count > KC_DEPTH) {
-        kc_wrong(w->nest, call, "a call with other arguments than its function, or too many");
+        kc_wrong(w->nest, call, "the call has the wrong number of arguments, or too many for kilter cc");
         return;
     }
     for (int i = 0; i < count; i++) {
@@ -301,7 +301,7 @@ static void read_variable(kc_walk *w, CXCursor node) {
     CXCursor variable = clang_getCursorReferenced(node);
     enum CXCursorKind kind = kc_kind(variable);
     if (clang_isVolatileQualifiedType(clang_getCursorType(variable)))
-        kc_wrong(w->nest, node, "a volatile variable");
+        kc_wrong(w->nest, node, "a volatile variable is used");
     if (is_address(node) || (kind != CXCursor_VarDecl && kind != CXCursor_ParmDecl) ||
         kc_is_own(w, variable) || kc_lookup(w, variable))
         return;
@@ -376,7 +376,7 @@ void kc_expression(kc_walk *w, CXCursor node) {
     case CXCursor_TypeRef:
         return;
     default:
-        kc_wrong(w->nest, node, "an expression that is not understood");
+        kc_wrong(w->nest, node, "this expression is not understood");
     }
 }
 

@@ -11,7 +11,7 @@ python3 - "$programs" "$work" "$variants" "$seed" <<'PY'
 import glob, os, random, sys
 programs, work, variants, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 random.seed(seed)
-sources = [open(f).read() for f in sorted(glob.glob(programs + '/*.c'))]
+sources = [open(f, encoding='latin-1').read() for f in sorted(glob.glob(programs + '/*.c'))]
 words = [' ', '(', ')', '{', '}', ';', '*', '&', '[i]', '[0]', '++', '--', '->x', '0', '1', 'i', 'j', 'n', 'u', '%', '/', '-',
          'goto l; l:', 'break;', 'continue;', 'return 0;', 'sizeof ', '#pragma kilter loop\n', '({1;})', '\\\n', '/*', '"', "'",
          'static ', 'volatile ', 'unsigned ', 'const ', 'while (1)', 'do', 'switch (i)', 'case 1:', 'asm("");', '\0', '\xff']

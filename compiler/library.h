@@ -10,7 +10,7 @@ bool kc_is_memory(const char *name); /* the call touches memory that its argumen
 bool kc_is_root(const char *name);   /* only rank 0 may call the function, which uses files or clocks */
 /* Is the function pure, except that it may set errno? */
 bool kc_sets_errno(const char *name);
-/* Is the word in `words`, a list with a blank before and after each word? */
+/* Is the word in `words`, a list with a space before and after each word? */
 bool kc_has_word(const char *words, const char *word);
 
 #endif

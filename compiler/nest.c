@@ -395,7 +395,7 @@ static void switch_statement(kc_walk *w, CXCursor node) {
     if (kc_kind(body) == CXCursor_CompoundStmt)
         compound(w, body, true); /* the switch may jump to any labelled statement */
     else
-        kc_wrong(w->nest, node, "a switch without braces");
+        kc_wrong(w->nest, node, "the body of a switch has no braces");
     w->unsure--;
     w->loops--;
 }
@@ -459,7 +459,7 @@ static void statement(kc_walk *w, CXCursor node) {
     case CXCursor_IndirectGotoStmt:
     case CXCursor_GCCAsmStmt:
     case CXCursor_MSAsmStmt:
-        kc_wrong(w->nest, node, "a jump or assembler code");
+        kc_wrong(w->nest, node, "the loop contains a jump or assembler code");
         return;
     default:
         kc_expression_statement(w, node);
@@ -585,7 +585,7 @@ static void read_loop(kc_walk *w, CXCursor loop) {
     int symbol = kc_symbol_of(w, h->index, 1);
     if (!kc_header_enter(w, h, symbol) || !h->to) {
         kc_wrong(n, loop,
-                 "the limits of the index are not sums of variables that the loop leaves alone, or "
+                 "the limits of the index are not sums of variables that the loop does not change, or "
                  "unsigned numbers may wrap around");
         return;
     }

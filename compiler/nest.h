@@ -18,10 +18,10 @@ enum { KC_DIMS = 6, KC_DEPTH = 16, KC_ARRAYS = 64, KC_ACCESSES = 1024, KC_SYMBOL
 
 /* An array, a pointer or a scalar that several iterations of the loop touch. */
 typedef struct kc_array {
-    CXCursor variable; /* its declaration */
+    CXCursor variable; /* declaration of the array, pointer or scalar */
     char *name;
     bool scalar;     /* a variable that is neither array nor pointer */
-    bool pointer;    /* memory of unknown size */
+    bool pointer;    /* true: the memory has an unknown size */
     bool fresh;      /* an array or a restrict pointer: the program reaches the memory by no other name */
     int dims;        /* number of subscripts; in flat memory, the row counts as one subscript */
     int stride;      /* for flat memory such as x[i * n + j]: number of the symbol n; −1: no such symbol */
@@ -78,7 +78,7 @@ typedef struct kc_symbol {
 typedef struct kc_nest {
     isl_ctx *isl;
     CXCursor function; /* the function that the loop is in */
-    const char *pure; /* names of functions that the user declared pure, with a blank before and after each */
+    const char *pure;  /* functions that the user declared pure, with a space before and after each */
     kc_header outer, inner;
     /* the loop's body is one inner loop, perhaps in a function that the body calls */
     bool has_inner;

@@ -398,7 +398,9 @@ static void statement(outside *o, CXCursor node, bool alone) {
     case CXCursor_SwitchStmt: {
         kc_effects e = effects_of(o, kc_child(node, 0));
         if (holds_marked(o, kc_child(node, 0)))
-            wrong(o, node, "a condition calls a function with a marked loop; call it before", "");
+            wrong(o, node,
+                  "a condition calls a function with a marked loop; call the function before the condition",
+                  "");
         else if (e.reads || e.writes)
             make_whole_before(o, node, alone, e);
         children(o, node, 1, false);
@@ -645,7 +647,8 @@ static void check_errno(outside *o, CXCursor call) {
         clang_visitChildren(o->here, look_for_marked_before, &before);
     if (before.found)
         wrong(o, call,
-              "errno is used after a marked loop whose mathematics may set it; test the arguments instead",
+              "errno is used after a marked loop whose mathematical functions may set it; test the arguments "
+              "instead",
               "");
 }
 

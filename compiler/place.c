@@ -304,7 +304,7 @@ static bool split_flat(kc_walk *w, CXCursor node, kc_place *p, kc_array *a) {
         return false;
     }
     if (a->stride >= 0 && a->stride != p->stride) {
-        kc_wrong(w->nest, node, "%s: its rows have two lengths", a->name);
+        kc_wrong(w->nest, node, "%s is used with rows of two lengths", a->name);
         return false;
     }
     a->stride = p->stride;

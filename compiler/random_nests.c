@@ -155,7 +155,7 @@ static nest draw_nest(void) {
     return n;
 }
 
-/* --- as C --- */
+/* --- printing a nest as C --- */
 
 static const char INDEX[] = "ijk";
 static const char ARRAY[] = "abc";

@@ -120,11 +120,11 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
         return;
     }
     if (own || clang_getCanonicalType(of).kind == CXType_Void)
-        wrong(w, at, name, ": cannot tell which memory changes to which it leads");
+        wrong(w, at, name, ": cannot tell which memory changes through this pointer");
     else if (is_hidden(w, variable))
-        wrong(w, at, name, ": a static variable changes, which has no name elsewhere");
+        wrong(w, at, name, ": a static variable changes that code elsewhere cannot name");
     else if (holds_pointer(of))
-        wrong(w, at, name, ": a pointer changes, and other ranks have other memory");
+        wrong(w, at, name, ": a pointer changes, but its new value would be wrong on other ranks");
     else
         add(w, at, variable, by_pointer);
     free(name);
@@ -268,11 +268,11 @@ static enum CXChildVisitResult look(CXCursor node, CXCursor parent, CXClientData
     else if (kind == CXCursor_CallExpr)
         look_at_call(w, node);
     else if (kind == CXCursor_ForStmt && is_marked(w, node))
-        wrong(w, node, "a marked loop, which all ranks must do", "");
+        wrong(w, node, "it contains a marked loop, which all ranks must run", "");
     else if (kind == CXCursor_GotoStmt || kind == CXCursor_IndirectGotoStmt || kind == CXCursor_LabelStmt ||
              kind == CXCursor_GCCAsmStmt || kind == CXCursor_MSAsmStmt ||
              (kind == CXCursor_ReturnStmt && !is_called(w)))
-        wrong(w, node, "a jump, a label or assembler code", "");
+        wrong(w, node, "it contains a jump, a label or assembler code", "");
     return CXChildVisit_Recurse;
 }
 
@@ -327,12 +327,12 @@ static void check(root_walk *w) {
         if (w->unit->loop[i].marked)
             clang_visitChildren(w->unit->loop[i].loop, look_for_statement, &s);
         if (s.found)
-            wrong(w, node, "a marked loop does it, on all ranks", "");
+            wrong(w, node, "a marked loop contains it, so all ranks would run it", "");
     }
     if (look_for_leave(node, node, &leaves) == CXChildVisit_Recurse)
         clang_visitChildren(node, look_for_leave, &leaves);
     if (leaves.found)
-        wrong(w, node, "break or continue leaves it", "");
+        wrong(w, node, "break or continue leaves the statement", "");
     if (look(node, node, w) == CXChildVisit_Recurse)
         clang_visitChildren(node, look, w);
 }
@@ -352,7 +352,7 @@ static void edit(root_walk *w, kc_edits *edits) {
     char *text = NULL;
     size_t size = 0;
     if (end == 0) {
-        wrong(w, r->statement, "a macro makes it", "");
+        wrong(w, r->statement, "a macro makes the statement", "");
         return;
     }
     FILE *out = open_memstream(&text, &size);

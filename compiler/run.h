@@ -9,12 +9,12 @@
 enum { KC_WORDS = 256 };
 
 typedef struct kc_words {
-    char *at[KC_WORDS + 1]; /* NULL after the last one */
+    char *at[KC_WORDS + 1]; /* the words of a command; NULL after the last word */
     int count;
 } kc_words;
 
 void kc_add_word(kc_words *words, const char *word);
-void kc_add_text(kc_words *words, const char *text); /* words separated by blanks */
+void kc_add_text(kc_words *words, const char *text); /* words separated by spaces */
 void kc_words_free(kc_words *words);
 /* Run a command, and set *code to its exit code. The command's standard output goes to the file `output`; if
  * `output` is NULL, it goes to the standard output of this process. Return KILTER_ERR_SYSTEM if the command

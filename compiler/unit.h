@@ -38,7 +38,7 @@ typedef struct kc_unit {
     int pragmas;
     kc_root root[KC_PRAGMAS];
     int roots;
-    char pure[2000]; /* names of functions that the user declared pure, with a blank before and after each */
+    char pure[2000]; /* names of functions that the user declared pure, with a space before and after each */
     unsigned reserved_line; /* line with a name that begins with kcc_ or KCC_; 0: no such name */
     kc_loop loop[KC_LOOPS];
     int loops;
@@ -59,7 +59,8 @@ kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error);
 kilter_status kc_add_pure(kc_unit *unit, const char *name, unsigned line, kilter_error *error);
 /* Find the statements after the root pragmas. Return KILTER_ERR_INPUT if no statement follows a pragma. */
 kilter_status kc_find_roots(kc_unit *unit, kilter_error *error);
-const kc_root *kc_root_of(const kc_unit *unit, CXCursor statement); /* NULL: all ranks run the statement */
+/* Return the entry of a statement that only rank 0 runs, or NULL if all ranks run the statement. */
+const kc_root *kc_root_of(const kc_unit *unit, CXCursor statement);
 
 /* --- explain.c --- */
 

@@ -13,7 +13,8 @@ typedef struct kc_value {
     int stride; /* number of the stride's symbol; −1: no stride */
 } kc_value;
 
-enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* KC_OWN: memory that each iteration has for itself */
+/* KC_OWN: memory that each iteration has for itself; KC_UNKNOWN: it is not known which array is meant */
+enum { KC_OWN = -1, KC_UNKNOWN = -2 };
 
 /* An array element, or its address. Arithmetic on the address changes the last subscript. */
 typedef struct kc_place {
@@ -87,7 +88,8 @@ void kc_add_check(kc_walk *w, isl_pw_aff *value, CXType type); /* the check free
 bool kc_fixed(isl_pw_aff *aff, long long *value);
 isl_pw_aff *kc_number(kc_walk *w, long long number);
 isl_pw_aff *kc_of_symbol(kc_walk *w, int symbol);
-int kc_symbol_of(kc_walk *w, CXCursor variable, int loop); /* −1: there are too many symbols */
+/* Return the variable's symbol, or −1 if there are too many symbols. */
+int kc_symbol_of(kc_walk *w, CXCursor variable, int loop);
 /* Return the symbol of the structure's member with this text and type, or −1 if there are too many
  * symbols. */
 int kc_symbol_of_member(kc_walk *w, CXCursor variable, int array, const char *text, CXType type);

@@ -481,7 +481,7 @@ static inline settings lu_settings(int count, char **arguments, const lu_class *
         refuse(&set, arguments[1], "the first argument is a class: S, W, A or B");
     set = read_settings(count > 1 ? count - 1 : count, count > 1 ? arguments + 1 : arguments, set);
     if (set.n > 0 || set.sweeps > 0)
-        refuse(&set, "N", "a class has its own size and number of steps");
+        refuse(&set, "N", "a class has its own size and number of steps; leave these arguments out");
     set.n = (double)(*is)->n;
     set.sweeps = (*is)->steps;
     return set;

@@ -89,7 +89,7 @@ static inline void mg_residual(size_t n, ptrdiff_t k, const double *v, const dou
     mg_border(n, plane);
 }
 
-/* Add the smoother's correction, u += S·r, in plane k. fresh: u was 0 before */
+/* Add the smoother's correction, u += S·r, in plane k. If `fresh` is true, treat the old u as 0. */
 static inline void mg_smooth(size_t n, ptrdiff_t k, const double weights[3], const double *r, double *u,
                              bool fresh) {
     double near[LINE_MOST], far[LINE_MOST], a = weights[0], b = weights[1], c = weights[2];
@@ -144,8 +144,8 @@ static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *c
     return planes && lines ? 0.25 : planes || lines ? 0.5 : 1;
 }
 
-/* Interpolate the coarse grid and add it to u, in plane k of a grid with n points in a line. fresh: u was 0
- * before */
+/* Interpolate the coarse grid and add it to u, in plane k of a grid with n points in a line. If `fresh` is
+ * true, treat the old u as 0. */
 static inline void mg_interpolate(size_t n, ptrdiff_t k, const double *coarse, double *u, bool fresh) {
     double sum[LINE_MOST];
     double *plane = u + k * (ptrdiff_t)mg_plane(n);
@@ -160,8 +160,7 @@ static inline void mg_interpolate(size_t n, ptrdiff_t k, const double *coarse, d
     mg_border(n, plane);
 }
 
-/* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest ---
- */
+/* --- charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest --- */
 
 typedef struct mg_extremes { /* extreme[0]: the smallest numbers, negated; extreme[1]: the largest; both in
                               * falling order */
@@ -227,8 +226,8 @@ static inline void mg_charge(size_t n, size_t k, const mg_extremes *e, double *v
 
 /* --- checking the result --- */
 
-static inline double mg_square(size_t n, ptrdiff_t k, const double *r) { /* Return the sum of squares in
-                                                                          * plane k. */
+/* Return the sum of squares of the points in plane k. */
+static inline double mg_square(size_t n, ptrdiff_t k, const double *r) {
     double sum = 0;
     for (size_t j = 1; j <= n; j++)
         for (size_t i = 1; i <= n; i++)
@@ -338,7 +337,7 @@ static inline settings mg_settings(int count, char **arguments, const mg_class *
         refuse(&set, arguments[1], "the first argument is a class: S, W, A or B");
     set = read_settings(count > 1 ? count - 1 : count, count > 1 ? arguments + 1 : arguments, set);
     if (set.n > 0 || set.sweeps > 0)
-        refuse(&set, "N", "a class has its own size and number of cycles");
+        refuse(&set, "N", "a class has its own size and number of cycles; leave these arguments out");
     set.n = 1 << (*is)->top;
     set.sweeps = (*is)->cycles;
     return set;

@@ -32,7 +32,8 @@ static inline picture load_picture(const settings *set) {
     unsigned width = 0, height = 0, white = 0;
     if (!file || fscanf(file, "P5 %5u %5u %3u", &width, &height, &white) != 3 || fgetc(file) == EOF ||
         !width || !height || width > 20000 || height > 20000 || white != WHITE)
-        refuse(set, set->picture, "not a picture in binary PGM of 1 to 20000 points each way and 256 greys");
+        refuse(set, set->picture,
+               "not a binary PGM picture of 1 to 20000 points in each direction and 256 grey levels");
     picture p = {.width = width, .height = height, .points = allocate(height, width)};
     if (fread(p.points, width, height, file) != height)
         refuse(set, set->picture, "the file ends too early");

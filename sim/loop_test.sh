@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Check a loop on simulated hosts. Its result has the same bits as that of the sequential program, wherever rows move, and a second run prints the
-# same. Rows leave a slow host, which saves time. usage: loop_test.sh SMPIRUN KILTER PLAIN-MODULE MODULE N SWEEPS
+# Check a loop on simulated hosts. Wherever rows move, the loop's result must have the same bits as the sequential program's result, and a second run
+# must print the same output. Rows must leave a slow host, which saves time.
+# usage: loop_test.sh SMPIRUN KILTER PLAIN-MODULE MODULE N SWEEPS
 set -euo pipefail
 start=$(dirname "$(realpath "$0")")/start_module
 smpirun=$1 kilter=$2 plain=$3 loop=$4 words=("$5" "$6" --cost 0.02)

@@ -162,8 +162,9 @@ static kilter_status iterate(const kl_simfarm *farm, kilter_farm *master, const 
     if (status != KILTER_OK)
         return status;
     if (t.came != run.tasks || t.wrong > 0)
-        return kl_fail(error, KILTER_ERR_TASK, "run %u: %llu results of %llu tasks, %llu of them wrong",
-                       iteration, (unsigned long long)t.came, (unsigned long long)run.tasks,
+        return kl_fail(error, KILTER_ERR_TASK,
+                       "run %u: there are %llu results for %llu tasks, and %llu results are wrong", iteration,
+                       (unsigned long long)t.came, (unsigned long long)run.tasks,
                        (unsigned long long)t.wrong);
     kilter_farm_summary s;
     kilter_farm_summary_get(master, &s);

@@ -45,8 +45,8 @@ std::string take(std::vector<char *> &arguments, const char *name) {
     return "";
 }
 
-/* Switch off costs that SMPI adds to those of the platform and the farm. docs/reference/simulation.md gives
- * the reasons. */
+/* Switch off costs that SMPI adds to the costs of the platform and the farm. docs/reference/simulation.md
+ * gives the reasons. */
 void configure() {
     const char *const always[] = {
         "network/model:SMPI",
@@ -134,7 +134,7 @@ void watch(const std::vector<sg4::Host *> &hosts) {
                     1);
     });
     sg4::Engine::on_deadlock_cb([] {
-        give_up("deadlock: all ranks wait for each other at " + std::to_string(sg4::Engine::get_clock()) +
+        give_up("all ranks wait for each other at " + std::to_string(sg4::Engine::get_clock()) +
                     " s (a deadlock)",
                 1);
     });
@@ -172,7 +172,7 @@ int main(int argc, char **argv) {
     std::signal(SIGABRT, SIG_DFL);
     std::vector<sg4::Host *> hosts = list.empty() ? everywhere(engine) : as_listed(engine, list);
     if (hosts.size() < 2)
-        give_up("a farm needs a host for its master and one for a worker, and these are " +
+        give_up("a farm needs a host for its master and one for a worker, but the number of hosts is " +
                     std::to_string(hosts.size()),
                 2);
     SMPI_init();

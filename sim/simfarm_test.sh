@@ -45,7 +45,7 @@ chunks() { # chunks RECORD: print the chunks of a record with their workers and 
     sqlite3 "$1" 'SELECT * FROM chunk ORDER BY chunk; SELECT * FROM iteration ORDER BY run'
 }
 
-# Each task is done once in every run, and a second simulation prints the same to the last bit.
+# Each task must be done once in every run, and a second simulation must print the same times to the last bit.
 for one in equal unequal osc freeze; do
     for policy in auto daf ss static; do
         for again in 1 2; do
@@ -68,12 +68,12 @@ for one in equal unequal osc freeze; do
     done
 done
 
-# A case whose time is known: one worker on the master's host, 100 tasks of 10 ms, and a master without costs.
+# Test a case whose time is known: one worker on the master's host, 100 tasks of 10 ms, and a master without costs.
 platform one.xml <<<1
 KILTER_ANSWER_S=0 farm one none --tasks '100@const(10ms)' --policy static >one.out
 grep -q '"elapsed_s":1\.000[0-9]*,' one.out || fail "100 tasks of 10 ms on one worker do not take 1 s: $(cat one.out)"
 
-# The worker on a slow host gets fewer tasks. A master on a slow host takes longer to answer.
+# A worker on a slow host must get fewer tasks, so that the efficiency stays high.
 farm unequal none --tasks '2000@const(1ms)' --policy auto >unequal.out
 grep -Eq '"efficiency":(1|0\.9[5-9])' unequal.out || fail "unequal hosts: $(cat unequal.out)"
 
@@ -99,7 +99,7 @@ refuses 2 'text.xml' "$program" --platform text.xml "${tasks[@]}"
 printf 'n0\nn9\n' >hosts
 refuses 2 "line 2: the platform has no host 'n9'" "$program" --platform equal.xml --hosts hosts "${tasks[@]}"
 echo n0 >hosts
-refuses 2 'these are 1' "$program" --platform equal.xml --hosts hosts "${tasks[@]}"
+refuses 2 'the number of hosts is 1' "$program" --platform equal.xml --hosts hosts "${tasks[@]}"
 refuses 2 'tasks' "$program" --platform equal.xml
 refuses 2 'tasks' "$program" --platform equal.xml --tasks '7@never(1ms)'
 refuses 2 'iterations' "$program" --platform equal.xml --iterations 0 "${tasks[@]}"

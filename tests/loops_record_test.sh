@@ -20,13 +20,13 @@ for sweeps in 20 80 320; do # on a busy machine, rows may move only in a longer 
     moves=$(says moves) executions=$(says executions)
     [ "$moves" -eq 0 ] || break
 done
-[ "$moves" -gt 0 ] || fail "nothing moved: $(cat "$work/out")"
+[ "$moves" -gt 0 ] || fail "no rows were moved: $(cat "$work/out")"
 
 "$kilter" report "$record" >"$work/report"
-grep -q '^loop .*: 60 iterations, .* on 3 ranks' "$work/report" || fail "no loop: $(cat "$work/report")"
+grep -q '^loop .*: 60 iterations, .* on 3 ranks' "$work/report" || fail "the report has no line about the loop: $(cat "$work/report")"
 grep -q "^sweeps      *$executions in " "$work/report" || fail "the report does not have $executions sweeps: $(cat "$work/report")"
 grep -q "^moves  *$moves carried out" "$work/report" || fail "the report does not have $moves moves: $(cat "$work/report")"
-grep -q "^gained .*forecast .*; measured " "$work/report" || fail "no outcome: $(cat "$work/report")"
+grep -q "^gained .*forecast .*; measured " "$work/report" || fail "the report does not say what the moves gained: $(cat "$work/report")"
 "$kilter" report --json "$record" | grep -q "\"move_count\":$moves," || fail "the JSON report does not have $moves moves"
 "$kilter" report --gantt "$work/a.svg" "$record"
 [ "$(grep -c 'class="c[0-2]" d=' "$work/a.svg")" = 3 ] || fail "the picture does not have three ranks"

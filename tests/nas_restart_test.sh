@@ -11,7 +11,7 @@ export KILTER_RECORD=none
 fail() { echo "$1"; cat "$work/out"; exit 1; }
 checksum() { sed -n 's/.*"checksum":"\([0-9a-f]*\)".*/\1/p' "$work/out"; }
 sweeps() { sed -n 's/.*"executions":\([0-9]*\),.*/\1/p' "$work/out"; }
-run() { "$@" --say >"$work/out" 2>&1 && grep -q '"verified":true' "$work/out" || fail "not verified: $*"; }
+run() { "$@" --say >"$work/out" 2>&1 && grep -q '"verified":true' "$work/out" || fail "the program did not verify its result: $*"; }
 
 run "$@" 1 "$program" "$class"
 whole=$(checksum) all=$(sweeps)

@@ -16,4 +16,4 @@ grep -q 'half of its part of' "$work/own.json" || fail "the record has no reason
 "$kilter" report --json "$work/gss.kilter" | grep -q '"policy": *"gss"' || fail "the record does not name the policy gss"
 code=0
 "$example" --policy none-such 2>"$work/said" || code=$?
-[ "$code" -eq 2 ] && grep -q "no policy 'none-such'" "$work/said" || fail "exit $code, and: $(cat "$work/said")"
+[ "$code" -eq 2 ] && grep -q "no policy 'none-such'" "$work/said" || fail "an unknown policy gives exit code $code and the message: $(cat "$work/said")"

@@ -50,7 +50,7 @@ typedef struct moment {
 /* The state of this library. Times are in ticks. */
 static struct {
     kl_watch_file *file;
-    uint64_t left; /* when the program's last MPI call returned */
+    uint64_t left; /* time at which the program's last MPI call returned */
     uint64_t slice_end;
     uint64_t long_ticks, poll_ticks, sample_pause, rare_pause;
     uint64_t next_sample, sample_from; /* sample_from: start of the interval whose CPU time is being measured;
@@ -160,7 +160,8 @@ static uint32_t new_site(const void *from, const call *what, size_t at) {
         name_place(s, from);
         w.hash[at] = (uint16_t)(f->sites + 1);
     }
-    s->after = UINT64_MAX; /* so that the CPU time of the first interval after this place is measured */
+    s->after = UINT64_MAX; /* a great value, so that the CPU time of the first interval after this place is
+                              measured */
     return f->sites++;
 }
 

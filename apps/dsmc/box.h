@@ -21,7 +21,7 @@ typedef struct dsmc_particle {
 typedef struct dsmc_start {
     uint32_t particles;               /* number of simulated particles, at least 2 */
     double density;                   /* number of molecules in a cubic metre of the gas */
-    double translation_k, rotation_k; /* temperatures, K */
+    double translation_k, rotation_k; /* temperatures of motion and of rotation, K */
     double collisions;                /* rotational collision number Z; see dsmc_least_collisions() */
     uint64_t seed, realisation;       /* together seed and realisation number determine all random numbers */
 } dsmc_start;
@@ -40,9 +40,8 @@ typedef struct dsmc_box {
     kilter_random random;
 } dsmc_box;
 
-/* Fill a box with particles. Velocities are in equilibrium at the first temperature of `start`, and rotation
- * at the second. Return false if memory ran out.
- */
+/* Fill a box with particles. Velocities are in equilibrium at start->translation_k, and rotational energies
+ * at start->rotation_k. Return false if memory ran out. */
 bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
 void dsmc_box_close(dsmc_box *box);
 

@@ -109,9 +109,9 @@ static void the_end_is_equilibrium(void **state) {
         fourth += scaled * scaled / PARTICLES;
         squares += e * e / PARTICLES;
     }
-    /* the fourth power of a normal number has standard deviation √96 */
+    /* the fourth power of a normally distributed number with variance 1 has standard deviation √96 */
     assert_true(fabs(fourth - 3) < 10 * error);
-    /* the square of an exponential number has standard deviation √20 */
+    /* the square of an exponentially distributed number with mean 1 has standard deviation √20 */
     assert_true(fabs(squares - 2) < 4.5 * error);
     dsmc_box_close(&box);
 }

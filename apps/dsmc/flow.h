@@ -17,8 +17,8 @@ typedef struct dsmc_flow_options {
     double wall_ratio; /* temperature of the surfaces divided by the temperature of the stream */
     /* true: surfaces reflect particles like mirrors; false: particles leave a surface in random directions */
     bool specular;
-    /* true: the plane has walls below and above, and is periodic in x; false: the stream enters at all sides
-     */
+    /* true: there are walls below and above the plane, which is periodic in x; false: the stream enters at
+     * all sides */
     bool walls;
     double wall_mach; /* speed of the upper wall in x as a Mach number; the lower wall moves the other way */
     double collision_number; /* rotational collision number Z */

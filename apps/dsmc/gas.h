@@ -23,7 +23,7 @@ extern const dsmc_gas dsmc_nitrogen, dsmc_argon;
 
 /* Return (`times` × the most likely relative speed)², in m²/s². */
 double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double times);
-/* Return cross section × relative speed, m³/s (Bird, equation 4.63). */
+/* Return cross section × relative speed of two molecules, m³/s (Bird, equation 4.63). */
 double dsmc_swept(const dsmc_gas *gas, double speed_squared);
 
 /* Return the smallest rotational collision number that the gas can have. With this number, every collision
@@ -33,7 +33,8 @@ double dsmc_least_collisions(const dsmc_gas *gas);
  * `collisions`. */
 double dsmc_exchange(const dsmc_gas *gas, double collisions);
 /* Add a particle's rotational energy and `motion`, the energy of the relative motion. Divide the sum at
- * random between the two, as in equilibrium. Return the new energy of the relative motion. */
+ * random between rotation and relative motion, as in equilibrium. Return the new energy of the relative
+ * motion. */
 double dsmc_share_energy(const dsmc_gas *gas, kilter_random *random, double *rotation, double motion);
 /* Draw the relative velocity after a collision: a random direction, with the given speed. */
 void dsmc_scatter(kilter_random *random, double speed, double velocity[3]);

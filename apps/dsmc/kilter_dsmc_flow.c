@@ -30,7 +30,7 @@ static const dsmc_option table[] = {
     {"gas", "argon or nitrogen (default argon)", WORD(gas), .words = gases},
     {"body", "none, cylinder or plate (default cylinder)", WORD(body), .words = bodies},
     {"wall", "diffuse or specular: how the body reflects (default diffuse)", WORD(wall), .words = walls},
-    {"mach", "speed of the stream over the speed of sound (default 5)", NUMBER(mach), .least = 0.1,
+    {"mach", "speed of the stream divided by the speed of sound (default 5)", NUMBER(mach), .least = 0.1,
      .most = 50},
     {"knudsen", "mean free path divided by the body's size (default 0.125); 0: no collisions",
      NUMBER(knudsen), .least = 0, .most = 1e6},
@@ -284,7 +284,7 @@ static void draw(const run *r, const dsmc_sums *sums) {
         dsmc_draw(out, &r->flow, sums, r->set.steps - r->set.settle, (uint64_t)r->set.steps, &r->history);
     if (!out || ferror(out) || fclose(out) != 0) {
         perror(r->set.picture);
-        fail("the picture cannot be written");
+        fail("the picture cannot be written; give another path with --picture");
     }
 }
 

@@ -36,8 +36,8 @@ enum { CELL = 4, MARGIN = 50, TIMES = 360, SHADES = 24, LEGEND = 16 };
 /* densities of at least this multiple of the stream's density get the last colour */
 static const double MOST = 4;
 
-/* Return the number of the shade for a density, given as a multiple of the stream's. Shade 0 is an empty
- * cell; the stream has the same shade in each picture. */
+/* Return the number of the shade for a density, given as a multiple of the stream's density. Shade 0 is an
+ * empty cell; the stream has the same shade in each picture. */
 static int shade_of(double density) {
     double part = fmin(sqrt(density / MOST), 1);
     return (int)(part * (SHADES - 1) + 0.5);

@@ -30,7 +30,7 @@ fi
 for more in "--basket=1" "--basket=3 --mode fast"; do
     # shellcheck disable=SC2086 # $more is a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
-        --check 0 --clusters 40 --json --workers 3 --record none $more >"$work/out" || complain "solve $more"
+        --check 0 --clusters 40 --json --workers 3 --record none $more >"$work/out" || complain "solve failed with $more"
     echo "$basket_cost $(cost)" | awk '{ exit !(($1-$2)^2 <= 1e-11*$1*$1) }' ||
         complain "$more costs $(cost), not $basket_cost"
 done
@@ -83,8 +83,8 @@ echo "$basket_cost $(cost)" | awk '{ exit !(($1-$2)^2 <= 1e-11*$1*$1) }' ||
 mode=
 start --record none
 kill_a_worker "$master"
-wait $keeper || complain "without a worker: $(cat "$work/err")"
-check "one worker less"
+wait $keeper || complain "the solve failed after a worker was killed: $(cat "$work/err")"
+check "with a killed worker"
 
 # refused CODE TEXT WORDS…: the command must exit with CODE and print TEXT on stderr
 refused() {

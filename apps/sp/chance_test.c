@@ -146,7 +146,7 @@ static model draw_model(uint64_t seed) {
     return m;
 }
 
-/* --- as SMPS --- */
+/* --- writing the model as SMPS files --- */
 
 static void write_columns(FILE *out, const model *m) {
     for (int j = 0; j < m->columns[0]; j++) {

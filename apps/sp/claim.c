@@ -7,8 +7,8 @@
 
 /* A dual or reduced cost below this fraction of the sum of its terms' sizes counts as zero, as in CLP. */
 static const double NO_PRICE = 1e-7;
-/* Tolerance of a check, as a fraction of the sum of its terms' sizes. CLP's own tolerance is 1e-7 on scaled
- * numbers. */
+/* A sum may violate its bound by this fraction of the sum of its terms' sizes. CLP's own tolerance is 1e-7 on
+ * scaled numbers. */
 static const double UNPROVED = 1e-6;
 /* a cost or side of a row counts as zero below this fraction of the largest cost or side */
 static const double ROUNDING = 1e-6;
@@ -44,7 +44,7 @@ static matrix matrix_of(Clp_Simplex *model) {
                     Clp_getElements(model)};
 }
 
-/* Return the sum of column j's entries, each times by_row[] of the entry's row. */
+/* Return the sum of column j's entries, each multiplied by the value in by_row[] for the entry's row. */
 static total column_total(const matrix *m, const double *by_row, int j) {
     CoinBigIndex end = m->start[j] + m->length[j];
     total t = {0, 0};
@@ -53,8 +53,8 @@ static total column_total(const matrix *m, const double *by_row, int j) {
     return t;
 }
 
-/* Return, for each row, the sum of its entries, each times by_column[] of the entry's column. Return NULL if
- * memory ran out. */
+/* Return, for each row, the sum of its entries, each multiplied by the value in by_column[] for the entry's
+ * column. Return NULL if memory ran out. */
 static total *row_totals(Clp_Simplex *model, const double *by_column) {
     const matrix m = matrix_of(model);
     int columns = Clp_numberColumns(model);
@@ -133,8 +133,8 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Add up all rows, each weighted by `way` × ray[row]. Return whether no point within the columns' bounds can
- * meet the sides of this sum. */
+/* Add up all rows, each weighted by `way` × ray[row], where `way` is 1 or −1. Return whether no point within
+ * the columns' bounds can meet the sides of this sum. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -193,7 +193,7 @@ static int copy_matrix(Clp_Simplex *model, sp_program *e) {
 }
 
 /* Fill in a program that minimises the amount by which a point violates the rows. For this, each row gets two
- * columns: for a shortfall and for an excess. */
+ * columns: one for a shortfall, and one for an excess. */
 static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);

@@ -12,7 +12,7 @@
 static kilter_status take_path(const char *text, void *value, kilter_error *error) {
     if (*text == 0)
         return sp_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: an option has no file; give its path");
+                       "reading the command line: an option has no file; give the path of a file");
     *(const char **)value = text;
     return KILTER_OK;
 }
@@ -50,9 +50,10 @@ static kilter_status take_scenarios_or_all(const char *text, void *value, kilter
 static kilter_status take_check(const char *text, void *value, kilter_error *error) {
     uint64_t number;
     if (!whole_number(text, &number) || number > SP_SCENARIOS_MAX)
-        return sp_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: --check %.40s; give a whole number up to %d, 0 for none",
-                       text, SP_SCENARIOS_MAX);
+        return sp_fail(
+            error, KILTER_ERR_USAGE,
+            "reading the command line: --check %.40s; give a whole number up to %d; 0: no estimate", text,
+            SP_SCENARIOS_MAX);
     *(uint64_t *)value = number;
     return KILTER_OK;
 }
@@ -218,7 +219,7 @@ static const struct option {
      "(default: the workers here)",
      offsetof(sp_options, on), take_path},
     {PREDICT, "--candidates", "K",
-     "number of candidates in the solve (default: the benchmark's, corrected for clusters)",
+     "number of candidates in the solve (default: the benchmark's number, corrected for clusters)",
      offsetof(sp_options, candidates), take_candidates},
     {PREDICT, "--benchmark", "B", "number of scenarios solved here to measure (default 500), at most N",
      offsetof(sp_options, benchmark), take_benchmark},
@@ -230,7 +231,8 @@ static const struct option {
      "solve several samples of these sizes, such as 1000,5000; each starts at the previous sample's "
      "solution, the first as with --scenarios",
      offsetof(sp_options, grow), take_stages},
-    {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
+    {SOLVE, "--lhs", NULL, "draw the sample by the Latin hypercube method", offsetof(sp_options, latin),
+     take_flag},
     {SOLVE, "--start", "FILE", "first-stage decision to start from", offsetof(sp_options, at), take_path},
     {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
     {SOLVES, "--clusters", "T",
@@ -299,7 +301,7 @@ static void predict_usage(FILE *out) {
     print_options(out, SP_PREDICT_COMMAND);
     fprintf(out,
             "The prediction deals whole clusters, each to the worker that would finish it first, as policy "
-            "ect\ndoes. It is also made for the small sample and printed beside the measured time.\n\n");
+            "ect\ndoes. A prediction for the small sample is printed beside the measured time.\n\n");
 }
 
 void sp_command_usage(FILE *out, sp_command command) {
@@ -387,9 +389,9 @@ static kilter_status check_effects(const parser *p, kilter_error *error) {
 static kilter_status check_complete(int files, const parser *p, kilter_error *error) {
     bool evaluate = p->command == SP_EVALUATE_COMMAND;
     const char *missing = files < 3                    ? "one of the three files CORE, TIME and STOCH"
-                          : evaluate && !p->options.at ? "--at FILE, the first-stage decision"
+                          : evaluate && !p->options.at ? "the first-stage decision (--at FILE)"
                           : !was_given(p, "--scenarios") && !was_given(p, "--grow")
-                              ? "--scenarios N, how many to sample"
+                              ? "the number of scenarios to sample (--scenarios N)"
                               : NULL;
     if (missing)
         return sp_fail(error, KILTER_ERR_USAGE,

@@ -82,12 +82,12 @@ typedef struct sp_solve_answer {
     uint64_t check_scenarios, check_seed;
     double elapsed_s, master_s; /* elapsed seconds of the solve; master_s: seconds of the solve in which the
                                    master computed */
-    /* mean times of a candidate in the last sample; measured only if candidates are evaluated one at a time
-     */
+    /* mean times of a candidate in the last sample; all zero if candidates were not evaluated one at a
+     * time */
     sp_times times;
     uint32_t workers;
-    /* evaluated: number of solves of scenarios for all candidates; found: number of these solves that began
-     * from the basis kept for the scenario */
+    /* evaluated: number of scenario solves for all candidates; found: number of these solves that began from
+     * the scenario's own basis */
     uint64_t evaluated, found;
     const char *record; /* path of the run record; NULL: there is no record */
 } sp_solve_answer;

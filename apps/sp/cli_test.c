@@ -63,8 +63,8 @@ static void wrong_options_are_named(void **state) {
         {"", "one of the three files"},
         {"c t --at x --scenarios 5", "one of the three files"},
         {"c t s u --at x --scenarios 5", "u is one file too many"},
-        {"c t s --scenarios 5", "--at FILE, the first-stage decision is missing"},
-        {"c t s --at x", "--scenarios N, how many to sample is missing"},
+        {"c t s --scenarios 5", "the first-stage decision (--at FILE) is missing"},
+        {"c t s --at x", "the number of scenarios to sample (--scenarios N) is missing"},
         {"c t s --at x --scenarios 0", "--scenarios 0; give a whole number from 1"},
         {"c t s --at x --scenarios -5", "--scenarios -5;"},
         {"c t s --at x --scenarios 1e6", "--scenarios 1e6;"},
@@ -173,7 +173,7 @@ static void options_without_effect_are_refused(void **state) {
 static void wrong_options_of_solve_are_named(void **state) {
     (void)state;
     static const char *const CASE[][2] = {
-        {"c t s", "--scenarios N, how many to sample is missing"},
+        {"c t s", "the number of scenarios to sample (--scenarios N) is missing"},
         {"c t s --scenarios 5 --at x", "there is no option --at; kilter-sp solve"},
         {"c t s --scenarios any", "--scenarios any; give a whole number from 1 to 1000000000, or all"},
         {"c t s --scenarios 0", "--scenarios 0; give a whole number from 1 to 1000000000, or all"},

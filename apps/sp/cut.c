@@ -11,7 +11,7 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
 /* Set a slope to 0 if its terms cancel each other up to rounding, because CLP's scaling would magnify the
  * remainder. */
 static void drop_rounding(double *slope, const double *size, int columns) {
-    /* a slope below this part of the sum of its terms' absolute values becomes 0 */
+    /* a slope below this fraction of the sum of its terms' absolute values becomes 0 */
     static const double ROUNDING = 1e-11;
     for (int j = 0; j < columns; j++)
         if (fabs(slope[j]) <= ROUNDING * size[j])
@@ -67,7 +67,8 @@ kilter_status sp_cut_make(sp_evaluator *evaluator, sp_span span, int columns, sp
                           kilter_error *error) {
     double *size = calloc((size_t)columns + 1, sizeof *size);
     if (!size)
-        return sp_fail(error, KILTER_ERR_MEMORY, "making a cut: memory ran out; use fewer workers a host");
+        return sp_fail(error, KILTER_ERR_MEMORY,
+                       "making a cut: memory ran out; use fewer workers on each host");
     kilter_status status = add_scenarios(evaluator, span, columns, cut, size, error);
     drop_rounding(cut->slope, size, columns);
     free(size);

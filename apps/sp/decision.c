@@ -27,7 +27,7 @@ static kilter_status take(reader *r, int column, int token) {
     return status;
 }
 
-/* Read the number of values and then the values, any number of them on a line. */
+/* Read the number of values, and then the values, with any number of values on a line. */
 static kilter_status take_in_order(reader *r) {
     int columns = r->problem->stage[0].columns;
     kilter_status status = KILTER_OK;

@@ -307,7 +307,7 @@ kilter_status sp_evaluator_cost_of(sp_evaluator *e, const size_t *outcome, doubl
     return status;
 }
 
-/* ---- the elastic second stage, whose rows may be missed at a cost ---- */
+/* ---- the elastic second stage, whose rows may be violated at a cost ---- */
 
 static void put_miss(sp_matrix *matrix, sp_stage *stage, int column, int row, double value) {
     int at = matrix->start[column];
@@ -374,7 +374,7 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
         status = sp_lp_begin(e->lp, &plain, error);
     if (status)
         return status;
-    data.cost = plain.cost; /* the elastic program keeps the costs of missing rows */
+    data.cost = plain.cost; /* write_scenario() writes costs, but the elastic program must keep its own */
     write_scenario(e, e->outcome, &data);
     *solved = sp_lp_solve(e->elastic);
     for (int try = 0; *solved == SP_LP_STOPPED && try < SP_LP_TRIES; try++) {

@@ -19,9 +19,9 @@ kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint6
                                sp_evaluator **evaluator, kilter_error *error);
 void sp_evaluator_free(sp_evaluator *evaluator); /* free an evaluator; NULL is allowed */
 
-/* Compute the total cost of scenario `scenario` of the seed: constant + c'x + min q'y. Its bits depend on
- * (problem, x, seed, scenario) alone, not on earlier evaluations. *cost is written on KILTER_OK only.
- * For KILTER_ERR_TASK, the error's text names a scenario whose second stage is infeasible, unbounded or not
+/* Compute the total cost of scenario `scenario` of the seed: constant + c'x + min q'y. The cost's bits depend
+ * on (problem, x, seed, scenario) alone, not on earlier evaluations. *cost is written on KILTER_OK only. For
+ * KILTER_ERR_TASK, the error's text names a scenario whose second stage is infeasible, unbounded or not
  * solved. */
 kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, double *cost,
                                 kilter_error *error);

@@ -179,7 +179,7 @@ static void every_scenario_has_its_own_recourse(void **state) {
     sp_problem_free(p);
 }
 
-/* ---- bits ---- */
+/* ---- costs have the same bits in any order ---- */
 
 /* Costs must have the same bits in three cases: one evaluator computes them in order, in another order, or
  * several evaluators compute them. */
@@ -269,7 +269,7 @@ static void hopeless_scenarios_are_named_and_leave_no_trace(void **state) {
     sp_problem_free(p);
 }
 
-/* ---- sums ---- */
+/* ---- sums of costs ---- */
 
 static void sums_are_exact_where_plain_ones_are_not(void **state) {
     (void)state;

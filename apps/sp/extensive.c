@@ -144,8 +144,8 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     if (fmax(entries, fmax(one->columns + n * two->columns, one->rows + n * two->rows)) > INT_MAX - 1)
         return sp_fail(
             error, KILTER_ERR_RANGE,
-            "making the deterministic equivalent of %d scenarios: it has %.3g entries, CLP can count "
-            "to %d; sample fewer",
+            "making the deterministic equivalent of %d scenarios: it has %.3g entries, but CLP can count "
+            "only to %d; sample fewer scenarios",
             b->scenarios, entries, INT_MAX);
     if (!sp_program_make(program, one->rows + b->scenarios * two->rows,
                          one->columns + b->scenarios * two->columns, (size_t)entries)) {
@@ -163,8 +163,8 @@ static kilter_status build_some(const sp_problem *problem, const sp_sampling *sa
     if (count > INT_MAX / 2)
         return sp_fail(
             error, KILTER_ERR_RANGE,
-            "making the deterministic equivalent of %llu scenarios: CLP can count to %d rows; sample "
-            "fewer",
+            "making the deterministic equivalent of %llu scenarios: CLP can count only to %d rows; sample "
+            "fewer scenarios",
             (unsigned long long)count, INT_MAX);
     builder b;
     size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);

@@ -40,19 +40,19 @@ for bytes in 1 60000 150000 300000 450000 600000; do
     wait $master 2>/dev/null
     [ $? -ne 137 ] || killed=$((killed + 1))
 done
-[ $killed -ge 3 ] || complain "the master was killed $killed times only"
+[ $killed -ge 3 ] || complain "the master was killed only $killed times; the test needs at least 3"
 solve --workers 3 --resume "$work/resume"
 check "after $killed dead masters"
 solve --workers 1 --resume "$work/resume"
-check "all of it from the file"
+check "a solve with all results from the file"
 
 # ---- kill a worker
 start --workers 2 --record none
 kill_a_worker $master
-wait $master || complain "without a worker: $(cat "$work/err")"
-check "one worker less"
+wait $master || complain "the solve failed after a worker was killed: $(cat "$work/err")"
+check "with a killed worker"
 
-# ---- over tcp: one worker joins late, the first one leaves
+# ---- over tcp: one worker joins late, and the first worker leaves
 until_listening() {
     until endpoint=$(sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' "$work/err") && [ -n "$endpoint" ] || ! runs $master; do
         :

@@ -7,7 +7,8 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* the decision that the last order gave to the evaluator; NULL: no order has given one */
+    /* the decision that the last order gave to the evaluator; NULL: no order has given a decision */
+    double *x;
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -36,7 +37,7 @@ static sp_file get_file(sp_reader *reader) {
 
 static kilter_status bad_job(kilter_error *error) {
     return sp_fail(error, KILTER_ERR_INPUT,
-                   "reading the shared data of a run: it has another format; use the same version of "
+                   "reading the shared data of a run: the data has another format; use the same version of "
                    "kilter-sp on every machine");
 }
 
@@ -124,7 +125,7 @@ void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns) {
 
 static kilter_status bad_order(kilter_error *error) {
     return sp_fail(error, KILTER_ERR_INPUT,
-                   "reading a task: it has another format or belongs to another problem; use the same "
+                   "reading a task: its input has another format or belongs to another problem; use the same "
                    "version of kilter-sp on every machine");
 }
 

@@ -54,7 +54,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     if (work_on(*job, task, &bytes, &error))
         failed = kilter_result_fail(result, "%s", error.text);
     else if (bytes.failed)
-        failed = kilter_result_fail(result, "a task's result: memory ran out; use fewer workers");
+        failed = kilter_result_fail(result, "packing a task's result: memory ran out; use fewer workers");
     else
         failed = kilter_result_put(result, bytes.data, bytes.size) != KILTER_OK;
     sp_buffer_free(&bytes);
@@ -72,7 +72,8 @@ static void stop_worker(void *state) {
 
 typedef struct collector {
     sp_sums sums;
-    /* error of the first failed scenario: results come in order, so it has the lowest number */
+    /* error of the failed scenario with the lowest number; results come in order, so this is the first
+     * failure */
     kilter_error first_failure;
 } collector;
 
@@ -94,7 +95,7 @@ static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options,
     if (shared.failed) {
         sp_buffer_free(&shared);
         return sp_fail(error, KILTER_ERR_MEMORY,
-                       "packing the problem for the workers: memory ran out; use a machine with more of it");
+                       "packing the problem for the workers: memory ran out; use a machine with more memory");
     }
     kilter_run run = {.tasks = options->scenarios,
                       .shared = {shared.data, shared.size},
@@ -157,8 +158,8 @@ static void print_usage(FILE *out) {
     fprintf(out, "usage: kilter-sp COMMAND …\n\n"
                  "  evaluate   estimate the expected cost of a first-stage decision\n"
                  "  solve      find the decision that costs least over a sample\n"
-                 "  predict    how long a solve would take on other workers\n\n"
-                 "  --help     print this; after a command, its own help\n"
+                 "  predict    predict the time of a solve on other workers\n\n"
+                 "  --help     print this help; after a command, print the command's help\n"
                  "  --version  print the version\n");
 }
 

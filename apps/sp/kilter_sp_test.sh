@@ -50,8 +50,8 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# Solve a problem with random recourse, and one whose first stage has no rows. The bits must be the same on any workers, and every method must give
-# the same cost.
+# Solve a problem with random recourse, whose first stage has no rows. The bits must be the same on any workers, and every method must give the
+# same cost.
 solve_mill() {
     timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
         --json --record none
@@ -77,7 +77,7 @@ for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios
     [ "$more" = --scenarios=all ] && scenarios=
     # shellcheck disable=SC2086 # lists
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" $scenarios $more --json \
-        --workers 2 --record none --mps "$work/mps" --decision "$work/found.at" >"$work/out" || complain "solve $more"
+        --workers 2 --record none --mps "$work/mps" --decision "$work/found.at" >"$work/out" || complain "solve failed with $more"
     echo "$more $(cost)"
 done >"$work/costs"
 awk '{ c = $NF } /^--method de/ { d = c } /^--mode fast/ { if ((c-d)^2 > 1e-8*d*d) bad = 1 } /^--lhs --method/ { l = c }
@@ -87,7 +87,7 @@ grep -q '^ENDATA' "$work/mps" || complain "no problem was written"
 timeout 60 "$sp" evaluate "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --at "$work/found.at" \
     --scenarios 50 --workers 1 --record none >"$work/out" || complain "the written decision cannot be evaluated"
 timeout 60 "$sp" solve "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --grow 100,1000,3000 --workers 2 \
-    --record "$work/grown.kilter" >"$work/out" || complain "--grow"
+    --record "$work/grown.kilter" >"$work/out" || complain "solve failed with --grow"
 grep -q '^scenarios *3000 ' "$work/out" || complain "--grow ends with $(cat "$work/out")"
 awk '/^cost/ { print $2 }' "$work/out" >"$work/grown"
 rows=$(sqlite3 "$work/grown.kilter" "SELECT group_concat(d.count) FROM decision d JOIN iteration i USING (run)
@@ -96,7 +96,7 @@ echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of
 [ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
     complain "the record lacks the version of kilter-sp"
 
-# There is a warning if numbers are too large or too far apart for CLP's tolerances. If there is no warning, the methods must give the same cost.
+# A warning must be printed if numbers are too large or too far apart for CLP's tolerances. If there is no warning, the methods must give the same cost.
 sed '/RUN1M1 *PLANT1/ s/1$/1e11/' "$lands/lands.cor" >"$work/apart.cor"
 : >"$work/costs"
 for method in tr de; do
@@ -129,7 +129,7 @@ awk 'NR == FNR { c = $1 } /^cost/ { ok = ($2-c)^2 <= 1e-10*c*c } END { exit !ok 
     complain "--clusters auto ends with $(cat "$work/out"), not $(cat "$work/grown")"
 
 timeout 60 "$sp" predict "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --scenarios 20000 --on 40x1,9x0.25,1e-9 \
-    --candidates 12 --benchmark 300 --workers 2 --record none >"$work/out" || complain "predict"
+    --candidates 12 --benchmark 300 --workers 2 --record none >"$work/out" || complain "predict failed"
 grep -q '^time  *[0-9.]* s for 20000 scenarios on 50 workers, 49 of them used; bound' "$work/out" ||
     complain "predict says $(cat "$work/out")"
 grep -q '^candidates  *12; 400 clusters' "$work/out" || complain "predict's candidates: $(cat "$work/out")"
@@ -210,11 +210,11 @@ done
 refused 1 "its second stage is infeasible" "$sp" evaluate "$lands/lands.cor" \
     "$lands/lands.tim" "$work/peak.sto" --at "$work/thin.at" --scenarios 1000 --workers 2 --record none
 
-"$sp" --version | grep -q '^kilter-sp [0-9]' || complain "--version"
+"$sp" --version | grep -q '^kilter-sp [0-9]' || complain "--version prints no version"
 "$sp" --help | grep -q evaluate || complain "--help"
 "$sp" predict --help | grep -q -- --on || complain "predict --help"
 "$sp" solve --help | grep -q -- --grow || complain "solve --help"
-"$sp" evaluate --help >"$work/out" || complain "evaluate --help"
+"$sp" evaluate --help >"$work/out" || complain "evaluate --help failed"
 grep -q -- --scenarios "$work/out" && grep -q -- --policy "$work/out" || complain "evaluate --help lacks options"
 "$sp" --version >/dev/full 2>/dev/null && complain "a full disk causes no error"
 exit $failed

@@ -21,8 +21,8 @@ static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
 static const double DECREASE = 1e-4;
 /* a cut is added only if the candidate violates the cut by more than this relative amount */
 static const double VIOLATION = 1e-9;
-static const double AHEAD =
-    0.7; /* the next candidate may be made when this fraction of a candidate's cuts has arrived */
+/* the next candidate may be made when this fraction of a candidate's cuts has arrived */
+static const double AHEAD = 0.7;
 /* the trust region restricts the master if a reduced cost at the region's boundary is above this value */
 static const double PRICE = 1e-9;
 /* two decisions count as the same if their relative distance is at most this */
@@ -362,7 +362,7 @@ static kilter_status add_cuts(sp_master *m, kilter_error *error) {
                               &(sp_rows){rows, m->row_lower, m->row_start, m->entry_column, m->entry}, error);
 }
 
-/* Drop cuts that were not active in too many consecutive solves. Keep feasibility cuts and cuts made at the
+/* Drop cuts that were inactive in too many consecutive solves. Keep feasibility cuts and cuts made at the
  * incumbent. */
 static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     int first = m->problem->stage[0].rows, drop = 0;
@@ -557,10 +557,11 @@ static bool is_stuck(const sp_master *m, const candidate *c) {
  * violates the cuts by less than the master's tolerance. */
 static kilter_status check_moved(const sp_master *m, const candidate *ended, kilter_error *error) {
     if (is_stuck(m, ended))
-        return sp_fail(error, KILTER_ERR_TASK,
-                       "solving the master after %d candidates: the best costs %.10g, and the remaining gap, "
-                       "%.1e, is below CLP's tolerance; ask for a larger --gap",
-                       m->progress.evaluated, m->upper, (m->upper - m->model) / (1 + fabs(m->upper)));
+        return sp_fail(
+            error, KILTER_ERR_TASK,
+            "solving the master after %d candidates: the best one costs %.10g, and the remaining gap, "
+            "%.1e, is below CLP's tolerance; ask for a larger --gap",
+            m->progress.evaluated, m->upper, (m->upper - m->model) / (1 + fabs(m->upper)));
     if (isfinite(candidate_cost(m, ended)) || !is_same(m, ended))
         return KILTER_OK;
     return sp_fail(error, KILTER_ERR_TASK,
@@ -579,7 +580,7 @@ static bool end_candidate(sp_master *m, candidate *ended) {
 }
 
 /* Return whether the master may make the next candidate now. The master needs an incumbent, a free slot, and
- * the fraction AHEAD of this candidate's cuts. */
+ * the fraction AHEAD of the cuts of candidate `c`. */
 static bool may_go_ahead(const sp_master *m, const candidate *c) {
     return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
 }

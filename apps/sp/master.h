@@ -1,8 +1,8 @@
 /* The master of the trust-region L-shaped method: take the cuts at one decision, and find the next decision
  * to evaluate.
  *
- *   min  c'x + Σ θ_j   s.t.  first stage,  ‖x − incumbent‖∞ <= Δ,  θ_j >= each cut of cluster j,  feasibility
- * cuts
+ *   min  c'x + Σ θ_j
+ *   s.t.  first stage,  ‖x − incumbent‖∞ <= Δ,  θ_j >= each cut of cluster j,  feasibility cuts
  *
  * The same cuts in the same order give the same bits, because the master uses no clock and no data about
  * workers. With one candidate at a time, the order of the cuts does not matter. The rules for Δ, and for

@@ -170,7 +170,8 @@ static void a_hypercube_has_every_stratum_once(void **state) {
         for (int k = 0; k < 3; k++)
             for (int o = 0; o < 100; o++)
                 assert_int_equal(seen[k][o], sampling.scenarios / 100);
-        assert_true(in_order < 30); /* the permutations of different variables differ */
+        /* the permutations of two variables differ, so their outcomes are equal in few scenarios */
+        assert_true(in_order < 30);
     }
     sp_problem_free(p);
 }
@@ -192,7 +193,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
             expected += p->outcome[o].below * (p->outcome[o].below - before);
             before = p->outcome[o].below;
         }
-        /* an outcome can differ by less than one stratum at each of its ends */
+        /* the number of strata that an outcome gets is rounded by less than one at each end of the outcome */
         double most = (double)(p->variable[0].end - p->variable[0].first) / (double)n;
         assert_true(fabs(mean - expected) <= most);
     }

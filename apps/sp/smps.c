@@ -220,7 +220,7 @@ kilter_status sp_problem_read(const sp_file files[SP_FILES], sp_problem **proble
     sp_problem *made = calloc(1, sizeof *made);
     if (!made)
         return sp_fail(error, KILTER_ERR_MEMORY,
-                       "reading %.200s: memory ran out; use a machine with more of it", files[SP_CORE].name);
+                       "reading %.200s: memory ran out; use a machine with more memory", files[SP_CORE].name);
     sp_core core;
     sp_time time;
     sp_layout layout = {0};
@@ -277,7 +277,7 @@ kilter_status sp_file_load(const char *path, sp_file *file, kilter_error *error)
             fclose(from);
             free(data);
             return sp_fail(error, KILTER_ERR_MEMORY,
-                           "reading %.200s: memory ran out; use a machine with more of it", path);
+                           "reading %.200s: memory ran out; use a machine with more memory", path);
         }
         got = fread(data + size, 1, capacity - size, from);
         size += got;

@@ -36,7 +36,7 @@ enum {
 /* A matrix, stored by columns without gaps. Column j holds entries [start[j], start[j+1]). Rows and columns
  * are counted within their stage. Zero entries are left out, except random entries of W. */
 typedef struct sp_matrix {
-    int *start; /* columns + 1 */
+    int *start; /* start[columns + 1] */
     int *row;
     double *value;
 } sp_matrix;
@@ -45,7 +45,7 @@ typedef struct sp_matrix {
 typedef struct sp_stage {
     int rows, columns;
     double *rhs, *below, *above;
-    double *cost, *lower, *upper; /* [columns] */
+    double *cost, *lower, *upper; /* one value for each column */
     char **row_name, **column_name;
 } sp_stage;
 

@@ -23,10 +23,10 @@ static kilter_status open_section(reader *r) {
     if (section > ENDATA)
         return sp_lines_fail(&r->lines,
                              "\"%s\" in column 1 is not a known section, expected NAME, ROWS, COLUMNS, "
-                             "RHS, RANGES, BOUNDS or ENDATA (data lines begin with a blank)",
+                             "RHS, RANGES, BOUNDS or ENDATA (data lines begin with a space)",
                              sp_show(r->lines.token[0]).text);
     if (r->opened & 1u << section)
-        return sp_lines_fail(&r->lines, "a second section %s, expected each once", SECTION[section]);
+        return sp_lines_fail(&r->lines, "a second section %s, expected each section once", SECTION[section]);
     if (section == COLUMNS && !(r->opened & 1u << ROWS))
         return sp_lines_fail(&r->lines, "COLUMNS before ROWS, expected ROWS first");
     if (section > COLUMNS && !(r->opened & 1u << COLUMNS))
@@ -156,7 +156,7 @@ static kilter_status rhs_entry(reader *r, int token) {
     if (row->rhs_given && row->rhs == value)
         return KILTER_OK;
     if (row->rhs_given)
-        return sp_lines_fail(&r->lines, "row %s has a right-hand side already, expected one",
+        return sp_lines_fail(&r->lines, "row %s has a right-hand side already, expected only one",
                              sp_show(r->lines.token[token]).text);
     row->rhs_given = true;
     row->rhs = value;
@@ -181,7 +181,7 @@ static kilter_status range_entry(reader *r, int token) {
     if (row->range_given && row->range == value)
         return KILTER_OK;
     if (row->range_given)
-        return sp_lines_fail(&r->lines, "row %s has a range already, expected one",
+        return sp_lines_fail(&r->lines, "row %s has a range already, expected only one",
                              sp_show(r->lines.token[token]).text);
     row->range_given = true;
     row->range = value;
@@ -218,7 +218,7 @@ static kilter_status set_bounds(reader *r, sp_core_column *column, sp_token name
            above = type == FR || type == PL ? INFINITY : value;
     if ((lower && column->lower_given && column->lower != below) ||
         (upper && column->upper_given && column->upper != above))
-        return sp_lines_fail(&r->lines, "column %s has its %s bound already, expected one",
+        return sp_lines_fail(&r->lines, "column %s has its %s bound already, expected only one",
                              sp_show(name).text,
                              lower && column->lower_given && column->lower != below ? "lower" : "upper");
     if ((type == LO && value == INFINITY) || (type == UP && value == -INFINITY) ||

@@ -77,7 +77,7 @@ kilter_status sp_lines_next(sp_lines *lines, bool *more) {
         lines->at = (size_t)(end - file->data) + (newline != NULL);
         lines->line++;
         if (memchr(text, '\0', (size_t)(end - text)))
-            return sp_lines_fail(lines, "there is a byte 0 here, expected text");
+            return sp_lines_fail(lines, "there is a NUL byte here, expected text");
         cut_line(lines, text, end);
         if (lines->count == 0 || *text == '*')
             continue;
@@ -116,7 +116,7 @@ kilter_status sp_lines_fail_at(const sp_lines *lines, uint64_t line, const char 
 
 kilter_status sp_lines_memory(const sp_lines *lines) {
     return sp_fail(lines->error, KILTER_ERR_MEMORY,
-                   "reading %.200s: memory ran out; use a machine with more of it", lines->file->name);
+                   "reading %.200s: memory ran out; use a machine with more memory", lines->file->name);
 }
 
 bool sp_token_is(sp_token token, const char *text) {

@@ -27,8 +27,8 @@ typedef struct reader {
     sp_problem *problem;
     section section;
     bool titled, ended;
-    /* true: the section has no variable yet, so its first line begins a variable and does not continue the
-     * previous section's */
+    /* true: the section has no variable yet, so its first line begins a variable and does not continue a
+     * variable of the previous section */
     bool fresh;
 
     size_t target_capacity, variable_capacity, change_capacity, changes;
@@ -474,7 +474,7 @@ static kilter_status header_line(reader *r) {
     }
     return sp_lines_fail(lines,
                          "\"%s\" in column 1 is not a known section, expected STOCH, INDEP, BLOCKS, "
-                         "SCENARIOS or ENDATA (data lines begin with a blank)",
+                         "SCENARIOS or ENDATA (data lines begin with a space)",
                          sp_show(word).text);
 }
 

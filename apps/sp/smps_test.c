@@ -610,7 +610,7 @@ static void empty_files_and_zero_bytes_are_refused(void **state) {
     assert_int_equal(sp_problem_read((sp_file[]){core, nothing, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){core, time, nothing}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){zero, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
-    assert_string_equal(error.text, "zero:2: there is a byte 0 here, expected text");
+    assert_string_equal(error.text, "zero:2: there is a NUL byte here, expected text");
     /* a file that is too large is refused before its bytes are read */
     core.size = (size_t)SP_FILE_BYTES_MAX + 1;
     assert_int_equal(sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error), KILTER_ERR_INPUT);

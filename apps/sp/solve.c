@@ -331,7 +331,7 @@ static kilter_status make_solution(const sp_problem *problem, sp_solution *solut
     *solution = (sp_solution){.mean_bound = NAN};
     solution->x = calloc((size_t)problem->stage[0].columns + 1, sizeof(double));
     if (!solution->x)
-        return sp_fail(error, KILTER_ERR_MEMORY, "solving: memory ran out; use a machine with more of it");
+        return sp_fail(error, KILTER_ERR_MEMORY, "solving: memory ran out; use a machine with more memory");
     return KILTER_OK;
 }
 

@@ -114,7 +114,7 @@ static void take_costs(const kilter_outcome *outcome, void *user) {
 
 static kilter_status no_memory(kilter_error *error) {
     return sp_fail(error, KILTER_ERR_MEMORY,
-                   "packing tasks for the workers: memory ran out; use a machine with more of it");
+                   "packing tasks for the workers: memory ran out; use a machine with more memory");
 }
 
 static kilter_status pack_order(solver *s, kilter_error *error) {
@@ -278,7 +278,8 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
 
 /* ---- the progress line ---- */
 
-/* Estimate the time left if the gap continues to shrink at the same rate. Return NaN if it is not known. */
+/* Estimate the time left if the gap continues to shrink at the same rate. Return NaN if this time is not
+ * known. */
 static double time_left_s(solver *s, double gap) {
     if (!isfinite(gap) || !(gap > 0))
         return NAN;
@@ -306,11 +307,10 @@ static bool takes_all(const solver *s) {
     return s->options.grow.count == 0 && s->options.scenarios == 0;
 }
 
-/* Plan a sample, and smaller samples before it. Each has a tenth of the scenarios of the next sample. Each
- * solve starts at the solution of the previous sample, so it needs few candidates. Compared with a start from
- * the mean scenario, ssn takes a third of the time (5000 scenarios: 19 s of CPU time against 71 s), and storm
- * takes two thirds.
- */
+/* Plan a sample, and smaller samples before it. Each of the smaller samples has a tenth of the scenarios of
+ * the next sample. Each solve starts at the solution of the previous sample, so it needs few candidates.
+ * Compared with a start from the mean scenario, ssn takes a third of the time (5000 scenarios: 19 s of CPU
+ * time against 71 s), and storm takes two thirds. */
 static void climb_to(sp_stages *stages, uint64_t scenarios, int room) {
     enum { RATIO = 10, FEWEST = 50, LARGER = 2 };
     uint64_t least = stages->count > 0 ? LARGER * stages->scenarios[stages->count - 1] : FEWEST;
@@ -665,8 +665,8 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* ---- predicting ---- */
 
-/* Measure a solve on the local workers. Its last sample is the benchmark, because it takes longest. Its first
- * sample shows how many candidates are needed without a solution to start from. */
+/* Measure a solve on the local workers. The last sample is the benchmark, because its solve takes longest.
+ * The first sample shows how many candidates are needed without a solution to start from. */
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);

@@ -348,7 +348,7 @@ static void hopeless_problems_are_told_apart(void **state) {
                  "the problem is unbounded: costs fall without limit");
 }
 
-/* CLP calls this problem infeasible. */
+/* CLP wrongly calls this unbounded problem infeasible. */
 static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     (void)state;
     sp_problem *problem = read_texts(

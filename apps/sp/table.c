@@ -18,7 +18,7 @@ static double clp_number(double value) {
 
 static kilter_status no_memory(const char *doing, kilter_error *error) {
     return sp_fail(error, KILTER_ERR_MEMORY,
-                   "%s: memory ran out; sample fewer scenarios, or use a machine with more of it", doing);
+                   "%s: memory ran out; sample fewer scenarios, or use a machine with more memory", doing);
 }
 
 static void set_bounds(Clp_Simplex *model, const sp_program *program) {

@@ -452,7 +452,7 @@ function atSpeedSoFar(it, x) {
 function forecasts() {
   const its = data.report.iterations.filter(it => it.ended && it.elapsed_s > 0), last = its[its.length - 1];
   if (!last) return;
-  const into = section('forecast', 'Forecast of the end against the real end', 'Dots are the forecasts that Kilter recorded. The line asks when the run would end at its speed so far.');
+  const into = section('forecast', 'Forecast of the end against the real end', 'Dots are the forecasts that Kilter recorded. The line shows when the run would end at its mean speed so far.');
   const grid = Array.from({ length: 101 }, (_, i) => last.began_s + last.elapsed_s * i / 100), said = data.marks.filter(m => outcomes.has(m.kind) && m.run === last.run && known(m.forecast_s));
   const x = grid.concat(said.map(m => clamp(m.at_s, last.began_s, last.began_s + last.elapsed_s))).sort((a, b) => a - b);
   const at = new Map(said.map(m => [clamp(m.at_s, last.began_s, last.began_s + last.elapsed_s), m.forecast_s])), end = last.began_s + last.elapsed_s;
@@ -467,7 +467,7 @@ function forecasts() {
 function workers() {
   const p = data.predicted;
   if (!p) return;
-  const rows = p.asynchronous.rows.filter(r => r.workers > 0), used = runOf(p.run)?.worker_count, into = section('workers', 'Time against the number of workers', `As the model sees run ${p.run}, with 90 % of runs expected between the dashed lines.`);
+  const rows = p.asynchronous.rows.filter(r => r.workers > 0), used = runOf(p.run)?.worker_count, into = section('workers', 'Time against the number of workers', `The model's forecast for run ${p.run}. It expects 90 % of such runs to end between the dashed lines.`);
   const x = [...new Set(rows.map(r => r.workers).concat(used || []))].sort((a, b) => a - b), by = new Map(rows.map(r => [r.workers, r])), of = name => x.map(n => by.get(n)?.[name]);
   const measured = new Map(p.measured.map(m => [m.workers, m.time_s])), rounds = rows.some(r => known(r.rounds_time_s));
   const series = [{ name: 'forecast', values: of(rounds ? 'rounds_time_s' : 'time_s'), colour: 's0' }, { name: 'low', values: of('low_s'), style: 'dash', colour: 's7' }, { name: 'high', values: of('high_s'), style: 'dash', colour: 's7' },
@@ -489,7 +489,7 @@ function partsOf() {
 function shares() {
   const parts = partsOf(), loop = data.report.loop, talk = loop ? 'moving rows' : 'between tasks of a chunk';
   if (parts.length === 0) return;
-  const into = section('shares', 'What the time was spent on', loop ? 'Of each rank.' : 'Of each worker in the last run. Time between the tasks of a chunk is messages and handling.');
+  const into = section('shares', 'What the time was spent on', loop ? 'The time of each rank.' : 'The time of each worker in the last run. Between the tasks of a chunk, a worker handles messages and results.');
   const row = p => {
     const useful = clamp(p.useful / p.all, 0, 1), talked = clamp(p.talk / p.all, 0, 1 - useful), bar = element('div', { className: 'bar', 'aria-hidden': 'true' });
     for (const [name, part] of [['useful', useful], ['talk', talked]]) { const span = element('span', { className: name }); span.style.width = `${100 * part}%`; bar.append(span); }
@@ -500,7 +500,7 @@ function shares() {
 function loopPlots() {
   const loop = data.report.loop, rounds = loop?.rounds || [];
   if (rounds.length < 2) return;
-  const x = rounds.map(r => r.at_s), into = section('rounds', 'Shares and the time of a sweep', 'At each round that is in the record.');
+  const x = rounds.map(r => r.at_s), into = section('rounds', 'Shares and the time of a sweep', 'Values at each round that is in the record.');
   plot(into, 'Forecast time of a sweep', x, [{ name: 'with the present shares', values: rounds.map(r => r.now_s) }, { name: 'with the shares considered', values: rounds.map(r => r.then_s), style: 'dash' }], 'seconds', 'seconds');
   if (loop.ranks.length <= LINES_MOST) plot(into, 'Iterations of each rank', x, loop.ranks.map((r, i) => ({ name: `rank ${r.rank}`, values: rounds.map(q => q.counts?.[i]), style: 'step' })), 'seconds', 'iterations');
 }

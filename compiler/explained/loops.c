@@ -1,4 +1,4 @@
-/* Loops, each with the verdict that kilter cc must give in the comment before it. */
+/* The comment before each loop has the verdict that kilter cc must give, and words of the reason. */
 #include <stddef.h>
 #define N 100
 double u[N][N], v[N][N], w[N], s;
@@ -195,7 +195,7 @@ void endless(void) {
     }
 }
 void ended(void) {
-    /* refused: break and return do not end early */
+    /* refused: no break or return ends early */
     for (int i = 1; i < N; i++)
         for (int j = 1; j < N; j++) {
             if (u[i - 1][j] > 40)
@@ -211,7 +211,7 @@ static void row(double *x, const double *y) {
     }
 }
 void returned(void) {
-    /* refused: break and return do not end early */
+    /* refused: no break or return ends early */
     for (int i = 1; i < N; i++)
         row(u[i], u[i - 1]);
 }

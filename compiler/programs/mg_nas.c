@@ -151,8 +151,7 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
     wrap(at->n, u);
 }
 
-/* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest ---
- */
+/* --- charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest --- */
 
 /* The ten smallest random numbers, negated, in row 0, and the ten largest in row 1. Each row is sorted from
  * the largest value to the smallest. */

@@ -1,4 +1,4 @@
-/* Forms of C that few programs use. */
+/* Use forms of C that are rare in programs. */
 #include "common.h"
 
 #define EACH(i, n) for (int i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-/* Statements that only rank 0 runs. */
+/* Only rank 0 runs some statements of this program. */
 #include "common.h"
 
 enum { N = 17, M = 6 };

@@ -30,16 +30,16 @@ typedef struct kcc_array {
     const void *whole;  /* row 0 in the program's memory */
     size_t bytes;       /* bytes of a row */
     size_t size;        /* bytes of a declared array; 0: kcc_home() looks up the size */
-    long long lo, hi;   /* rows that the loop may touch */
-    bool writes, sure;  /* sure: the loop touches all rows from lo to hi */
+    long long lo, hi;   /* the loop may touch the rows lo to hi − 1 */
+    bool writes, sure;  /* sure: the loop touches all of these rows */
     const int *ghost;   /* number of halo rows in each site (marked loop) of the group */
     long long from, to; /* range of bytes of these rows that exist in memory; set by kcc_cut() */
-    int slot;           /* set by kcc_enter() */
+    int slot;           /* index of the array's slot; set by kcc_enter() */
 } kcc_array;
 
 typedef struct kcc_slot {
     char *whole;    /* NULL: the slot is free, or belongs to a reduction, which has only rows */
-    const int *key; /* for a reduction: identifies the reduction */
+    const int *key; /* address that identifies a reduction; NULL: the slot has an array */
     size_t bytes;
     long long from, to; /* range of bytes of the whole that belongs to the slot */
     bool rows_valid, whole_valid, used;
@@ -195,14 +195,14 @@ typedef struct kcc_memory {
     size_t bytes;
 } kcc_memory;
 
-void *tsearch(const void *, void **, int (*)(const void *, const void *)); /* of search.h */
+void *tsearch(const void *, void **, int (*)(const void *, const void *)); /* declared in search.h */
 void *tfind(const void *, void *const *, int (*)(const void *, const void *));
 void *tdelete(const void *, void **, int (*)(const void *, const void *));
 
 /* a tree of all allocated memory, and of declared arrays that pointers may point to */
 static void *kcc_memories;
 
-static inline int kcc_compare(const void *left, const void *right) { /* return 0 if a and b overlap */
+static inline int kcc_compare(const void *left, const void *right) { /* return 0 if the two blocks overlap */
     const kcc_memory *a = left, *b = right;
     if ((const char *)a->at + a->bytes <= (const char *)b->at)
         return -1;

@@ -106,7 +106,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((size_t)ranks > n)
-        refuse(&set, "N", "there are fewer rows than ranks");
+        refuse(&set, "N", "there are fewer rows than ranks; start fewer ranks");
     int counts[ranks], starts[ranks];
     for (int k = 0; k < ranks; k++) {
         starts[k] = (int)(n * (size_t)k / (size_t)ranks);

@@ -28,7 +28,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (height < REACH * (size_t)ranks)
-        refuse(&set, "N", "a rank has fewer rows than the filter reads on each side");
+        refuse(&set, "N", "a rank has fewer rows than the filter reads on each side; start fewer ranks");
     int counts[ranks], starts[ranks];
     for (int r = 0; r < ranks; r++) {
         starts[r] = (int)(height * (size_t)r / (size_t)ranks);

@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((size_t)ranks > n)
-        refuse(&set, "N", "there are fewer rows than ranks");
+        refuse(&set, "N", "there are fewer rows than ranks; start fewer ranks");
     int counts[ranks], starts[ranks];
     for (int r = 0; r < ranks; r++) {
         starts[r] = (int)(n * (size_t)r / (size_t)ranks);

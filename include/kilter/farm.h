@@ -57,7 +57,7 @@ typedef struct kilter_result kilter_result;
 KILTER_API kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size);
 
 /**
- * Report why the task failed. `format` is that of printf(). Bytes that were already appended to the result
+ * Report why the task failed. `format` works as in printf(). Bytes that were already appended to the result
  * are dropped.   Local, from a work function only.
  *
  * @return 1, so that a work function can end with `return kilter_result_fail(result, "…");`
@@ -88,14 +88,14 @@ typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
 
 /** Take new shared data. Kilter calls this function before the first task that uses the data. The bytes are
  * valid until the next call of this function.
- * @return 0; any other value: this worker cannot work, as with kilter_start_fn */
+ * @return 0; any other value: this worker cannot work. The worker prints a message and leaves the farm */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
 /**
  * Combine two values into the block `into`. Each value is a result, or several results already combined.
  * Workers and the master combine values in any order, so the operation must be associative and commutative.
- * Both blocks are aligned for any type. With kilter_sum_join() (kilter/sum.h), sums of doubles do not depend
- * on the order.
+ * The blocks `into` and `value` are aligned for any type. With kilter_sum_join() (kilter/sum.h), sums of
+ * doubles do not depend on the order.
  * @param bytes  kilter_run.result_bytes
  * @param user   kilter_farm_options.user
  */
@@ -105,7 +105,7 @@ typedef void (*kilter_combine_fn)(void *into, const void *value, size_t bytes, v
 typedef void (*kilter_stop_fn)(void *state);
 
 /**
- * Options of a farm. In every field but `work`, zero means that Kilter chooses the value.
+ * Options of a farm. In every field but `work`, 0, NULL or false stands for the default.
  *
  * Options on the command line and in the environment take precedence (see kilter_farm_usage()). Strings are
  * copied.
@@ -115,15 +115,17 @@ typedef struct kilter_farm_options {
     kilter_start_fn start;   /**< prepares a worker; NULL: workers need no preparation */
     kilter_shared_fn shared; /**< takes new shared data; NULL: workers only read kilter_task.shared */
     kilter_stop_fn stop;     /**< releases the state of a worker; NULL: there is nothing to release */
-    void *user;              /**< pointer that start gets in kilter_worker; Kilter does not use it */
+    void *user;              /**< pointer that `start` gets in kilter_worker, and that `combine` gets; Kilter
+                                does not use it */
 
     /** number of local workers; 0: one per core. With `listen`: number of workers for which the master waits;
      * 0 means 1 */
     uint32_t workers;
-    /** cores of each local worker process. "none": all cores; "core": one core; "3": three cores; "auto": the
-     * number of cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS cores if
-     * the program uses OpenMP; OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS
-     * is set. With a number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
+    /** cores that each local worker process may use. "none": all cores; "core": one core; "3": three cores;
+     * "auto": the number of cores divided by the number of workers, at least one, and at least
+     * OMP_NUM_THREADS cores if the program uses OpenMP; OpenMP takes as many threads as its worker has cores,
+     * unless OMP_NUM_THREADS is set. With a number N and no `workers`, one worker is started for every N
+     * cores. NULL: "auto" */
     const char *bind;
     /** which workers get tasks. "all": all workers; "auto": workers that do not speed up the run get no
      * tasks; the file name of a run record of the same program, "*.kilter": as "auto", but the record gives
@@ -137,8 +139,8 @@ typedef struct kilter_farm_options {
     uint32_t attempts;
     /** time limit of a task. "30": seconds, at least 0.5; "10x": ten times the time that tasks of the same
      * weight have taken on this worker so far. A task that exceeds the limit has failed. Its worker's process
-     * is killed within half a second, and another process replaces it. NULL: no limit. Not with transport mpi
-     * or inproc, whose workers cannot be killed separately */
+     * is killed within half a second, and another process replaces it. NULL: no limit. An error with
+     * transport mpi or inproc, whose workers cannot be killed separately */
     const char *task_timeout;
     /** number of times that a failed task is tried again. Kilter tries the task again when no other task is
      * left, on another worker if possible */
@@ -146,9 +148,10 @@ typedef struct kilter_farm_options {
     /** memory limit of a worker's process, such as "500M" or "2G" (1M: 1,000,000 bytes). The memory that the
      * process had when it joined does not count. A task that exceeds the limit has failed, as with
      * task_timeout. A worker that uses nine tenths of the limit is replaced after its task. Memory is
-     * measured every tenth of a second while a task runs. NULL: no limit. Not with transport mpi or inproc */
+     * measured every tenth of a second while a task runs. NULL: none. An error with transport mpi or
+     * inproc */
     const char *worker_memory;
-    /** number of tasks after which a worker's process is replaced by another one; 0: no limit. Not with
+    /** number of tasks after which a worker's process is replaced by another one; 0: no limit. An error with
      * transport mpi or inproc */
     uint64_t worker_tasks;
     /** the program's version. The master rejects workers of another version. NULL: "" */
@@ -165,7 +168,8 @@ typedef struct kilter_farm_options {
     const char *join;
     /** file with the keys of a farm over tcp. The keys encrypt messages and identify master and workers. The
      * file must be readable by its owner only (mode 0600). A master creates a missing file; each worker needs
-     * a copy. "-", on a worker: the standard input. NULL: farm.key in the user's state folder */
+     * a copy. "-", on a worker: the worker reads the keys from the standard input. NULL: farm.key in the
+     * user's state folder */
     const char *key;
     /** with transport zmq: seconds of silence, 0.5 to 86400, after which a worker or the master counts as
      * lost; 0: 10 s. If the process itself ends, Kilter notices this at once. A worker is not silent while it
@@ -208,12 +212,12 @@ typedef struct kilter_farm_options {
      * and removes it when the farm is closed. NULL: late peers ask by messages */
     const char *shared_folder;
     /** true: Kilter begins no task a second time while the task's worker is present, so there are no
-     * speculative copies. If a worker is lost, Kilter still begins its task again; see `attempts`. Not with
-     * `organise` "peers" */
+     * speculative copies. If a worker is lost, Kilter still begins its task again; see `attempts`. Cannot be
+     * combined with `organise` "peers" */
     bool once;
 } kilter_farm_options;
 
-/** A farm. Only its master has this handle. */
+/** A farm. Only the farm's master process has this handle. */
 typedef struct kilter_farm kilter_farm;
 
 /** Print the options and environment variables of kilter_farm_open(), for a program's own `--help`.   Local.
@@ -238,9 +242,9 @@ KILTER_API kilter_status kilter_farm_open_sized(const kilter_farm_options *optio
  * @param error       [out] the error; may be NULL
  * @return KILTER_OK on the master. KILTER_ENDED on a worker when the farm was closed, and after
  * `--kilter-help`; in both cases return kilter_exit(…) from main. KILTER_ERR_USAGE for an option that cannot
- * be used; KILTER_ERR_SYSTEM, _MEMORY, _MPI, _NO_WORKER (no local worker could start). On a worker also
- * KILTER_ERR_PEER (no master within a minute, or a master of another program or version). A master with
- * `listen` does not wait here for workers.
+ * be used; KILTER_ERR_SYSTEM; KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_NO_WORKER (no local worker could
+ * start). On a worker also KILTER_ERR_PEER (the worker found no master within a minute, or the master has
+ * another program or version). With `listen`, the call does not wait for workers; kilter_farm_run() does.
  */
 static inline kilter_status kilter_farm_open(const kilter_farm_options *options, int *argc, char **argv,
                                              kilter_farm **farm, kilter_error *error) {
@@ -271,9 +275,9 @@ KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_r
  * - KILTER_ERR_CANCELLED: kilter_farm_cancel(), Ctrl-C or SIGTERM ended the run
  * - KILTER_ERR_NO_WORKER: the last worker was lost; a master with `listen` waits for another worker instead
  * - KILTER_ERR_RANGE: a weight, work, input, shared data or limit is outside the range in kilter_run
- * - KILTER_ERR_USAGE: the transport cannot enforce the run's limit; the farm's previous run has not returned
- *   (this is a call from its callback); the record cannot be created; or the results in the `resume` file are
- *   of another run
+ * - KILTER_ERR_USAGE: the transport cannot enforce the run's limit; the farm's previous kilter_farm_run() has
+ * not returned (the call came from a callback of that run); the record cannot be created; or the results in
+ * the `resume` file are of another run
  * - KILTER_ERR_RECORD, before any result: the `resume` file is damaged, belongs to another program, or
  * another master uses it. Later: results cannot be stored; after this, the farm can only be closed. Stored
  * results are kept
@@ -300,8 +304,8 @@ KILTER_API void kilter_farm_cancel(kilter_farm *farm);
  * Add tasks to the present run.   Local, on the master, from the callback `done` of a run with `grows`.
  *
  * The new tasks get the next indices. The run's policy deals the new tasks after the remaining tasks, and
- * `done` gets their results as well. Inputs and weights are copied. The run ends when `done` has returned
- * from the last result without adding tasks.
+ * `done` gets their results as well. Inputs and weights are copied. The run ends when `done` has taken all
+ * results without adding tasks.
  *
  * With `resume`, a program that is started again must add the same tasks after the same results. So new tasks
  * may only depend on earlier results, which are delivered in the same order as the first time. New tasks must
@@ -310,11 +314,11 @@ KILTER_API void kilter_farm_cancel(kilter_farm *farm);
  * @param inputs   inputs[0 … count−1]; NULL: no inputs
  * @param weights  weights in the unit of the run's weights (in a run without weights each task has weight 1);
  * NULL: each new task gets the mean weight of the tasks at the beginning
- * @return KILTER_OK; KILTER_ERR_USAGE if no run with `grows` is under way; with `resume` also if other tasks
- * were added here the first time: the run then ends with this error; KILTER_ERR_RANGE for a weight or input
- * outside the range in kilter_run; KILTER_ERR_MEMORY; the error that has ended the run. No tasks are added in
- * these cases. If memory for the added tasks runs out later (a bit for each task), the run ends with
- * KILTER_ERR_MEMORY.
+ * @return KILTER_OK; KILTER_ERR_USAGE if no run with `grows` is under way. With `resume`, KILTER_ERR_USAGE
+ * also ends the run if the program added other tasks at this point the first time; KILTER_ERR_RANGE for a
+ * weight or input outside the range in kilter_run; KILTER_ERR_MEMORY; the error that has ended the run. No
+ * tasks are added in these cases. Kilter needs one more bit of memory for each added task. If this memory
+ * runs out later, the run ends with KILTER_ERR_MEMORY.
  */
 KILTER_API kilter_status kilter_farm_add(kilter_farm *farm, uint64_t count, const kilter_bytes *inputs,
                                          const double *weights, kilter_error *error);
@@ -381,13 +385,13 @@ KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter
 /**
  * Choose the number of tasks T for the next run.   Local, on the master, between two runs.
  *
- * The choice minimises runs × (t_M(T) + t_W(T) + round trip + workers × t_update). The formula is that of
- * Buaklee, Tracy, Vernon, Wright 2002; Kilter adds the last two terms. t_M is the time that the caller's
- * thread computes between two runs, as a function of the number of tasks. t_W is the time until the last
- * worker is done, at the measured speeds, if each task goes to the worker that would finish it first.
- * t_update is the time that the master needs for the results of one worker. Kilter keeps the number of the
- * last run unless another number is at least 5 % better. Without measurements, the choice is four tasks per
- * worker.
+ * The choice minimises the time of all runs to come, runs × (t_M(T) + t_W(T) + round trip + workers ×
+ * t_update). The formula is that of Buaklee, Tracy, Vernon, Wright 2002; Kilter adds the last two terms. t_M
+ * is the time that the caller's thread computes between two runs, as a function of the number of tasks. t_W
+ * is the time until the last worker is done, at the measured speeds, if each task goes to the worker that
+ * would finish it first. t_update is the time that the master needs for the results of one worker. Kilter
+ * keeps the number of the last run unless another number is at least 5 % better. Without measurements, the
+ * choice is four tasks per worker.
  *
  * The call changes nothing; it stores its answer and forecast in the run record. The program's results must
  * not depend on how the program divides its work. With `resume` this call is an error, because a continued
@@ -396,7 +400,7 @@ KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter
  * @param grain  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE if least > most, most is 0, or work or the number that `runs` returns
  * is not above 0; KILTER_ERR_USAGE during a run (from its callback), with `resume`, and after a run that has
- * grown; KILTER_ERR_MEMORY; the error after which the farm can only be closed
+ * grown; KILTER_ERR_MEMORY; the error of an earlier call after which the farm can only be closed
  */
 static inline kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_grain_options *options,
                                               kilter_grain *grain, kilter_error *error) {
@@ -414,7 +418,7 @@ KILTER_API kilter_status kilter_farm_program_sized(kilter_farm *farm, kilter_pro
  *
  * @param program  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_USAGE before the end of the first run, during a run, and after a run that has
- * grown; KILTER_ERR_MEMORY; the error after which the farm can only be closed
+ * grown; KILTER_ERR_MEMORY; the error of an earlier call after which the farm can only be closed
  */
 static inline kilter_status kilter_farm_program(kilter_farm *farm, kilter_program *program,
                                                 kilter_error *error) {
@@ -445,7 +449,7 @@ KILTER_API kilter_status kilter_farm_expect_sized(kilter_farm *farm, const kilte
  * forecast, the next forecast replaces it.
  *
  * @return KILTER_OK; KILTER_ERR_RANGE: 0 runs, or seconds that are not above 0; KILTER_ERR_USAGE during a run
- * (from its callback); the error after which the farm can only be closed
+ * (from its callback); the error of an earlier call after which the farm can only be closed
  */
 static inline kilter_status kilter_farm_expect(kilter_farm *farm, const kilter_expectation *expectation,
                                                kilter_error *error) {

@@ -16,8 +16,9 @@
  * | kilter/loop.h | a loop whose rows move between the ranks of an MPI program |
  * | kilter/status.h | what calls return, and errors in words |
  *
- * A program that was compiled for one version of Kilter also runs with later versions, as long as the library
- * keeps its name. In these versions, structs only grow at their end, and statuses are only added.
+ * A program that was compiled for one version of Kilter also runs with later versions, as long as the file
+ * name of the library stays the same, for example libkilter.so.1. In these versions, structs only grow at
+ * their end, and statuses are only added.
  */
 #ifndef KILTER_KILTER_H
 #define KILTER_KILTER_H

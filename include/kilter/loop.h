@@ -23,14 +23,14 @@
  * program. Complete programs are in examples/.
  *
  * *Collective* calls are made by every rank of the communicator, in the same order. All others are *local*.
- * One thread of each rank uses a loop. Only kilter_loop_close() accepts NULL. After a collective call has
- * failed, the loop can only be closed.
+ * One thread of each rank uses a loop. Only kilter_loop_close() accepts NULL instead of a loop. After a
+ * collective call has failed, the loop can only be closed.
  *
  * If one rank dies or fails, the loop ends on all ranks. If the launcher lets the other ranks live (mpirun
  * `--enable-recovery`), their next call returns KILTER_ERR_PEER. The error names the failed rank and the
- * reason. Ranks that wait in a call return from it within a second, or within 11 seconds if a host is lost.
- * When a rank is dead, end the program with exit() or MPI_Abort(), because MPI_Finalize() waits for the dead
- * rank. Kilter does not free memory into which MPI may still write.
+ * reason. A call in which a rank waits returns within a second, or within 11 seconds if a host is lost. When
+ * a rank is dead, end the program with exit() or MPI_Abort(), because MPI_Finalize() waits for the dead rank.
+ * Kilter does not free memory into which MPI may still write.
  *
  * A program may sweep over the same rows in several ways: forwards and backwards, over pairs of rows, on
  * coarser grids. The program opens a loop for each of these ways. One of the loops is the leader, and the
@@ -42,8 +42,9 @@
  * messages with kilter_loop_post() and kilter_loop_deliver().
  *
  * Rows do not move to a rank that lacks memory for them. A rank lacks memory if it would exceed RLIMIT_DATA
- * or the system's commit limit. For 1 MiB and more, a rank also lacks memory if its host or control group has
- * less memory left. The loop continues with its present shares, and kilter_loop_summary says so.
+ * or the system's commit limit. If the rows need 1 MiB or more, a rank also lacks memory if its host or
+ * control group (cgroup) has less memory left than the rows need. The loop continues with its present shares,
+ * and kilter_loop_summary says so.
  *
  * If ranks make different collective calls, the error is KILTER_ERR_USAGE and names the calls. KILTER_CHECK=1
  * in the environment of any rank switches checks on. These checks are also on in a debug build of the
@@ -95,8 +96,8 @@ typedef struct kilter_loop_options {
     uint64_t inner; /**< for DOACROSS: number of elements of a row in the pipelined direction; at least 1 */
     uint64_t block; /**< for DOACROSS: number of elements in a block; 0: Kilter measures and chooses it */
     /** true: Kilter may exchange the ghost rows of several sweeps at once. Then kilter_loop_next() gives rows
-     * of neighbours, too. For DOALL, not `scattered`; without effect if `fixed`. Set it only if all of this
-     * holds:
+     * of neighbours, too. For DOALL, not `scattered`; without effect if `fixed`. Set `deep` only if all of
+     * these conditions hold:
      * - The body writes only row i. The new values depend on rows i − g … i + g (g: the largest `ghost` of
      *   the loop's arrays) and on values that are the same on all ranks.
      * - The body has no other effect: it does not count, add up or print. For a sum, keep a double for each
@@ -110,14 +111,14 @@ typedef struct kilter_loop_options {
     const char *name; /**< name for messages and the record; NULL: "loop" */
     /** file of the run record (docs/reference/record.md); a number is added to its name if the file exists.
      * Only the value on rank 0 counts, and rank 0 writes the file. NULL or "none": no record. KILTER_RECORD
-     * in the environment of rank 0 takes precedence, as for farms */
+     * in the environment of rank 0 takes precedence over this option */
     const char *record;
     /** path of the checkpoint, without number and suffix: "out/heat" stands for the files out/heat.000001.h5,
-     * out/heat.000002.h5, … (docs/reference/checkpoint.md). All hosts must share its folder. NULL:
-     * KILTER_CHECKPOINT in the environment, otherwise no checkpoints; "none": no checkpoints, and no progress
-     * reports in the folder that KILTER_KEEP names. Each loop of a program needs a path of its own. Only the
-     * values on rank 0 count, for this option and the next four. A relative path begins in the working folder
-     * of rank 0 */
+     * out/heat.000002.h5, … (docs/reference/checkpoint.md). All hosts must share its folder. NULL: the path
+     * in the environment variable KILTER_CHECKPOINT, or no checkpoints without this variable; "none": no
+     * checkpoints, and no progress reports in the folder that KILTER_KEEP names. Each loop of a program needs
+     * a path of its own. Only the values on rank 0 count, for this option and the next four. A relative path
+     * begins in the working folder of rank 0 */
     const char *checkpoint;
     /** seconds between two checkpoints. 0: the value of KILTER_CHECKPOINT_S in the environment; without this
      * variable, Kilter chooses the seconds by Young's formula, from the measured cost of a checkpoint and the
@@ -147,8 +148,8 @@ typedef struct kilter_loop_options {
      * Ghost rows before row 0 are at rows −1, −2, …, and ghost rows after the last row are at rows n, n + 1,
      * … */
     bool periodic;
-    /** A DOACROSS loop: element k of row i needs element k of row i + 1 from the same sweep. Rows and
-     * elements come in falling order. A DOALL loop with `ordered`: rows come in falling order. */
+    /** true: rows come in falling order. In a DOACROSS loop, elements come in falling order, too, and element
+     * k of row i needs element k of row i + 1 from the same sweep. A DOALL loop must also have `ordered`. */
     bool backward;
     /** true, for DOALL loops that are neither `scattered` nor `deep`: each rank gets its rows in rising
      * order, or in falling order with `backward`. So the body at row i may read rows that the rank overwrites
@@ -167,8 +168,8 @@ KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop
  *
  * Kilter duplicates the communicator, so the caller may free `comm`. Options must be the same on all ranks.
  * The call waits for late ranks, up to KILTER_MPI_START_S seconds (default 300; 0: for ever). Then the ranks
- * connect. If a rank is silent for 30 s while ranks connect, or for KILTER_MPI_START_S if this is shorter,
- * the call fails.
+ * connect. If a rank is silent for 30 s while ranks connect, or for KILTER_MPI_START_S seconds if this time
+ * is shorter, the call fails.
  * @return KILTER_OK; KILTER_ERR_USAGE or KILTER_ERR_RANGE (an option or KILTER_MPI_START_S is wrong, or
  * options differ between ranks; the error names these options; or the leader has begun); KILTER_ERR_MEMORY;
  * KILTER_ERR_PEER (not all ranks came, or one died); KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be
@@ -184,11 +185,11 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
  * Attach an array with a row of `bytes` for each iteration.   Collective; before kilter_loop_resumed() and
  * the first kilter_loop_begin().
  *
- * *base is the address of row 0, whether or not this rank has it. Row i is at (char *)*base + i × bytes on
- * the rank that has iteration i. A rank must not touch rows of other ranks, but may read `ghost` rows on
- * either side of its own. These hold the values that their owners had when the sweep began. New rows are
- * zero. The memory belongs to the loop until the loop is closed. Only rows on this rank use memory, and the
- * address of a row never changes.
+ * *base is the address of row 0, on every rank, although only one rank has row 0. Row i is at (char *)*base +
+ * i × bytes on the rank that has iteration i. A rank must not touch rows of other ranks, but may read `ghost`
+ * rows on either side of its own. Ghost rows hold the values that their owners had when the sweep began. In a
+ * new array, all bytes of its rows are zero. The memory belongs to the loop until the loop is closed. Only
+ * rows on this rank use memory, and the address of a row never changes.
  *
  * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. In the present block and earlier
  * blocks, the ghost row before the rank's own rows has the values of this sweep. In the present block and
@@ -197,8 +198,8 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
  *
  * In all aligned loops, a rank can use its own rows of the array. Only sweeps of the loop to which the array
  * is attached, and of loops that kilter_loop_share() names, fetch the array's ghost rows.
- * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes
- * that differ between ranks); KILTER_ERR_USAGE (the loop has begun or was resumed); KILTER_ERR_MEMORY
+ * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 bytes in all, ghost rows with `scattered`,
+ * sizes that differ between ranks); KILTER_ERR_USAGE (the loop has begun or was resumed); KILTER_ERR_MEMORY
  */
 KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint64_t ghost, void **base,
                                            kilter_error *error);
@@ -272,11 +273,11 @@ static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_loo
 
 /**
  * Declare a value that belongs to the program's state and is the same on all ranks. Examples are a time, a
- * step, or the result of kilter_loop_sum(). A checkpoint has the value of rank 0, and kilter_loop_resumed()
- * sets it on all ranks. All ranks declare the same values in the same order. Call this before
- * kilter_loop_resumed() and before the first kilter_loop_begin(). Without checkpoints the call only checks
- * its arguments. The value must stay at its address until the loop is closed. Each value needs a different
- * name. A name has up to 63 letters, digits, '_', '-' and '.', and begins with a letter.   Local.
+ * step, or the result of kilter_loop_sum(). A checkpoint stores the value of rank 0, and
+ * kilter_loop_resumed() sets it on all ranks. All ranks declare the same values in the same order. Call this
+ * before kilter_loop_resumed() and before the first kilter_loop_begin(). Without checkpoints the call only
+ * checks its arguments. The value must stay at its address until the loop is closed. Each value needs a
+ * different name. A name has up to 63 letters, digits, '_', '-' and '.', and begins with a letter.   Local.
  *
  * @return KILTER_OK; KILTER_ERR_RANGE (the name or the size cannot be used: 0 bytes, or more than 2^20);
  * KILTER_ERR_USAGE (the loop has begun, or was resumed); KILTER_ERR_MEMORY
@@ -373,11 +374,11 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
  */
 typedef void (*kilter_loop_combine)(void *left, const void *right, uint64_t bytes, void *user);
 
-/** In each pair of doubles, keep the smaller one. If one of the two is NaN, keep the other. Pass this
+/** In each pair of doubles, keep the smaller one. If one of the two is NaN, keep the number. Pass this
  * function to kilter_loop_reduce(). */
 KILTER_API void kilter_loop_least(void *left, const void *right, uint64_t bytes, void *user);
-/** In each pair of doubles, keep the larger one. If one of the two is NaN, keep the other. Pass this function
- * to kilter_loop_reduce(). */
+/** In each pair of doubles, keep the larger one. If one of the two is NaN, keep the number. Pass this
+ * function to kilter_loop_reduce(). */
 KILTER_API void kilter_loop_most(void *left, const void *right, uint64_t bytes, void *user);
 
 /**
@@ -465,8 +466,8 @@ typedef struct kilter_loop_summary {
     double elapsed_s; /**< seconds that this rank has spent in sweeps and in kilter_loop_deliver() */
     double waited_s;  /**< seconds of elapsed_s in which this rank had nothing to do */
     double moving_s;  /**< seconds that this rank spent on moving rows */
-    /** forecast of the seconds that all moves save. Each decision to move rows expects the ranks' speeds to
-     * change at some time; its saving is counted until then */
+    /** forecast of the seconds that all moves save. Each decision to move rows forecasts when the ranks'
+     * speeds will change; the saving is counted until that time */
     double gained_s;
     /** seconds saved since the first move, compared with equal shares at the measured speeds; negative:
      * seconds lost. The time for moving rows is not subtracted */
@@ -490,8 +491,8 @@ static inline void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_
  * leader last.   Collective. NULL does nothing.
  *
  * @return KILTER_OK; the error that ended the loop; KILTER_ERR_USAGE (a sweep is under way, posted messages
- * are left, or followers are open), which ends the loop without freeing it; on rank 0 KILTER_ERR_RECORD: the
- * record lacks rows, but the loop is closed
+ * are left, or followers are open), which ends the loop without freeing it; on rank 0 KILTER_ERR_RECORD: rows
+ * are missing from the record, but the loop is closed
  */
 KILTER_API kilter_status kilter_loop_close(kilter_loop *loop, kilter_error *error);
 

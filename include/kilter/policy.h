@@ -69,8 +69,8 @@ typedef struct kilter_policy_view {
     double task_bytes;   /**< mean bytes per task that the master sends to the worker */
     double result_bytes; /**< mean bytes per task that the worker sends back */
     const kilter_policy_worker *asks; /**< the worker that asks for a chunk */
-    uint32_t places;                  /**< number of workers, including workers that have left; the limit for
-                                         kilter_policy_worker_get() */
+    uint32_t places;                  /**< number of workers, including workers that have left; `place` in
+                                         kilter_policy_worker_get() must be less */
     const void *farm;                 /**< the farm, only for kilter_policy_worker_get() */
 } kilter_policy_view;
 
@@ -95,7 +95,7 @@ static inline bool kilter_policy_worker_get(const kilter_policy_view *view, uint
 typedef struct kilter_policy_reason kilter_policy_reason;
 
 /** Store the reason for the size of the chunk in the run record. The reason is one clause of up to 159 bytes;
- * `format` is that of printf(). If the function calls this several times, the last reason counts.   Local,
+ * `format` works as in printf(). If the choose function stores several reasons, the last one counts.   Local,
  * from a choose function only. */
 KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) KILTER_PRINTF(2, 3);
 

@@ -32,9 +32,10 @@ typedef struct kilter_program {
 
 /** A forecast. Times are in seconds. */
 typedef struct kilter_prediction {
-    double total_s;   /**< n·master_s + (n + 1)·(workers_s + messages_s) */
-    double master_s;  /**< time that the program computes alone in one iteration (t_M in the documentation) */
-    double workers_s; /**< time until the last worker has computed its share of one run (max t_W) */
+    double total_s;    /**< n·master_s + (n + 1)·(workers_s + messages_s) */
+    double master_s;   /**< time that the program computes alone in one iteration (t_M in
+                          docs/explanation/fork-join.md) */
+    double workers_s;  /**< time until the last worker has computed its share of one run (max t_W) */
     double messages_s; /**< time of one run for the round trip and for receiving results */
     double bound_s; /**< lower bound of total_s: the time if work were divisible at will and messages took no
                        time */

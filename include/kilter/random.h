@@ -1,7 +1,7 @@
 /**
  * @file
  * Random numbers of tasks. A task's numbers depend only on a seed and the task's index. So a program with
- * random tasks gets the same result for any number of workers and any order of tasks, also when workers are
+ * random tasks gets the same result for any number of workers and any order of tasks, even when workers are
  * lost.
  *
  * The generator is Philox 4×64 with 10 rounds (J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random

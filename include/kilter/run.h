@@ -29,8 +29,8 @@ typedef struct kilter_outcome {
     kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
     kilter_bytes result;  /**< result of the task; empty if the task failed */
     const char *error;    /**< reason why the task failed; NULL if the task succeeded */
-    uint32_t worker; /**< number of the worker that did the task; if workers were lost with the task until it
-                        failed: number of the last of them */
+    uint32_t worker;      /**< number of the worker that did the task; if the task failed because workers were
+                             lost: number of the last of these workers */
 } kilter_outcome;
 
 /** Take one result. Kilter calls this function once for every task of the run, in the thread that called
@@ -54,8 +54,8 @@ typedef struct kilter_run {
      * the same work
      */
     const double *weights;
-    kilter_bytes
-        shared; /**< data that is sent once to each worker; data NULL: keep the shared data of the last run */
+    kilter_bytes shared; /**< data that is sent once to each worker; if `data` in it is NULL, workers keep the
+                            shared data of the last run */
     kilter_order order;  /**< in which order `done` gets the results */
     kilter_done_fn done; /**< function that takes each result; NULL: results are dropped */
     void *user;          /**< pointer that is passed to `done` */
@@ -64,7 +64,8 @@ typedef struct kilter_run {
      * task has as much work as a task of the previous run */
     double work;
     /** true: `done` may add tasks with kilter_farm_add(). The run ends when `done` has taken all results
-     * without adding tasks. Then `work` is the work of the tasks that the run has at the beginning */
+     * without adding tasks. In a run that grows, `work` counts only the tasks that the run has at the
+     * beginning */
     bool grows;
     /** number of the series to which this run belongs. In all runs of a series, the task with a given index
      * is the same, but its input may change. A task goes, if possible, to the worker that did it in the last

@@ -2,7 +2,7 @@
  * @file
  * The status that Kilter calls return, and errors with a text.
  *
- * One list defines the enum and its texts. Errors are grouped by what can be lost through them: nothing, a
+ * One list defines the enum and its texts. Errors are grouped by what the program loses by them: nothing, a
  * task, a peer, or the run.
  */
 #ifndef KILTER_STATUS_H
@@ -23,21 +23,21 @@ extern "C" {
 /** All statuses, each with its name and its meaning. */
 #define KILTER_STATUS_LIST(X)                                                                                \
     X(OK, "done")                                                                                            \
-    X(ENDED, "this process's part is over; nothing went wrong")                                              \
+    X(ENDED, "the work of this process is over, without an error")                                           \
     /* errors before anything was started: */                                                                \
     X(ERR_USAGE, "an option or argument cannot be used")                                                     \
-    X(ERR_INPUT, "a file or message is not what its format says")                                            \
-    X(ERR_RANGE, "a number is outside what the call takes")                                                  \
+    X(ERR_INPUT, "a file or message does not have the expected format")                                      \
+    X(ERR_RANGE, "a number is outside the range that the call accepts")                                      \
     /* errors that lose one task: */                                                                         \
     X(ERR_TASK, "a task reported a failure")                                                                 \
     /* errors that lose one peer: */                                                                         \
-    X(ERR_PEER, "a peer is gone or does not speak this version")                                             \
+    X(ERR_PEER, "a peer is lost, or uses another version")                                                   \
     /* errors that end the run: */                                                                           \
     X(ERR_NO_WORKER, "no worker is left to do the work")                                                     \
     X(ERR_MEMORY, "memory ran out")                                                                          \
-    X(ERR_SYSTEM, "the operating system refused something")                                                  \
+    X(ERR_SYSTEM, "a call of the operating system failed")                                                   \
     X(ERR_RECORD, "the run record could not be written or read")                                             \
-    X(ERR_MPI, "MPI refused something")                                                                      \
+    X(ERR_MPI, "a call of MPI failed")                                                                       \
     X(ERR_CANCELLED, "the run was cancelled")                                                                \
     /* errors after which no task and no result is lost: */                                                  \
     X(ERR_STOPPED, "the run was saved and stopped on request")

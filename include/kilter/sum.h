@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/** Number of words in a sum: 69 digits of 32 bits, from 2^-1074 upwards, and three counts of numbers that are
- * not finite. */
+/** Number of words in a sum: 69 digits of 32 bits, from 2^-1074 upwards, and three counts (of numbers that
+ * are NaN, +∞ and −∞). */
 enum { KILTER_SUM_WORDS = 72 };
 
 /** A sum of doubles. A sum with all bytes zero has the value 0: no number was added yet. The struct never

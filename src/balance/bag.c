@@ -16,7 +16,8 @@ void kl_bag_free(kl_bag *bag) {
     kl_homes_free(&bag->homes);
 }
 
-/* Limits of a weight. Within them, sums over all tasks, and squares of times per unit, fit into a double. */
+/* Least and greatest weight of a task. With such weights, sums over all tasks and squares of times per unit
+ * fit into a double. */
 static const double LEAST_WEIGHT = 1e-50, MOST_WEIGHT = 1e50;
 
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error) {
@@ -156,9 +157,9 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Return the first consecutive tasks of the first kind of which the bag has tasks. The order of kinds is:
- * tasks that the worker did in the last run; returned tasks; tasks that another worker did in the last run;
- * added tasks. */
+/* Return the tasks to offer to a worker: the first consecutive tasks of the first kind that the bag has. The
+ * order of kinds is: tasks that the worker did in the last run; returned tasks; tasks that another worker did
+ * in the last run; added tasks. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;

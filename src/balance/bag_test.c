@@ -253,7 +253,7 @@ static void weights_cut_by_share(void **state) {
     /* each weight is converted to units, so that a task is 1 unit on average */
     assert_true(fabs(bag.units - 5) < 1e-12);
     assert_true(fabs(kl_bag_units(&bag, (kl_span){4, 5}) - 4.8) < 1e-12);
-    /* one fifth of the work ends inside the last task; tasks cannot be cut, so all tasks are dealt */
+    /* the first fifth of the work ends inside the last task; tasks cannot be split, so all are dealt */
     kl_span first = take(&bag, 1);
     assert_int_equal(first.hi, 5);
     kl_bag_free(&bag);

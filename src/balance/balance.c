@@ -274,7 +274,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         }
         return KILTER_OK;
     }
-    /* step 4, move: send the tasks; what this costs is measured with the next chunk */
+    /* step 4, move: send the tasks; the cost of sending them is measured with the next chunk */
     kilter_status status = move(b, request, &plan, chunk, error);
     if (status != KILTER_OK)
         return status;

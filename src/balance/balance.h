@@ -36,26 +36,27 @@ typedef struct kl_offer {
     kl_span span;
     /* the worker that did the offered tasks in the last run; UINT32_MAX: the tasks come from bag.spans */
     uint32_t home;
-    /* true: the span has fewer tasks than requested, because the next ones are not consecutive */
+    /* true: the span has fewer tasks than requested, because the bag's next tasks do not follow it */
     bool cut_short;
 } kl_offer;
 
-/* Fill the bag with all tasks that are not done already. The weights are not kept. KILTER_ERR_RANGE: a weight
- * is outside 1e-50 … 1e50; KILTER_ERR_MEMORY. */
+/* Fill the bag with all tasks that are not done already. The bag does not use the array `weights` later.
+ * KILTER_ERR_RANGE: a weight is outside 1e-50 … 1e50; KILTER_ERR_MEMORY. */
 kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl_spans done,
                           kilter_error *error);
 void kl_bag_free(kl_bag *bag);
 /* Add `count` tasks, which are dealt after all others. weights: in the same unit as the weights of the
  * first tasks; NULL: 1 unit each. KILTER_ERR_MEMORY: nothing has changed. */
 kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done);
-/* Check weights of the tasks from `lo` on. KILTER_ERR_RANGE names the first weight outside 1e-50 … 1e50. */
+/* Check the weights of the tasks from `lo` on. KILTER_ERR_RANGE: a weight is outside 1e-50 … 1e50; the error
+ * names the first such weight. */
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error);
 double kl_bag_units(const kl_bag *bag, kl_span span);
-/* Sort the bag's tasks by the worker that did them in the last run of this series. Call this before any task
- * is taken. series: number of the run's series; 0: the run is in no series. Error: KILTER_ERR_MEMORY. */
+/* Sort the bag's tasks by the worker that did them in the last run of this series. Call this before the first
+ * task is taken. series: number of the run's series; 0: the run is in no series. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snapshot);
-/* Offer `count` tasks to `worker`. If tasks have weights, offer tasks with the part count/bag->left of the
- * work in the bag. An offer has at least 1 task, and its tasks are consecutive. */
+/* Offer `count` tasks to `worker`. If tasks have weights, offer tasks that together have the fraction
+ * count/bag->left of the work in the bag. An offer has at least 1 task, and its tasks are consecutive. */
 kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
                       uint32_t worker, uint64_t count);
 /* Take the tasks of an offer out of the bag. The caller may have shortened the offer at its end. */
@@ -78,7 +79,8 @@ typedef struct kl_tally {
 /* Add one event to each task of the span. KILTER_ERR_MEMORY: no event was added. */
 kilter_status kl_tally_add(kl_tally *tally, kl_span span);
 uint32_t kl_tally_of(const kl_tally *tally, uint64_t task);
-/* Return the longest part at the beginning of the span in which all tasks have the same number of events. */
+/* Return the longest part at the beginning of the span in which all tasks have the same number of events. Set
+ * *times to this number. */
 kl_span kl_tally_alike(const kl_tally *tally, kl_span span, uint32_t *times);
 
 /* The ledger: which tasks are done, and how often each task was lost, has failed or was recalled. All
@@ -97,11 +99,12 @@ kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_
 kilter_status kl_ledger_grow(kl_ledger *ledger, uint64_t count);
 void kl_ledger_free(kl_ledger *ledger);
 bool kl_ledger_is_done(const kl_ledger *ledger, uint64_t task);
-/* Return the longest part at the beginning of the span in which all tasks are done, or none is. */
+/* Return the longest part at the beginning of the span in which all tasks are done, or none is done. Set
+ * *done to say which of the two. */
 kl_span kl_ledger_alike(const kl_ledger *ledger, kl_span span, bool *done);
 void kl_ledger_do(kl_ledger *ledger, kl_span span); /* Mark tasks as done. None of them may be done yet. */
 
-/* A chunk that a worker has: tasks [lo, hi). The results of tasks before `at` have been reported. */
+/* A chunk that a worker has: tasks [lo, hi). The worker has reported the results of the tasks before `at`. */
 typedef struct kl_chunk {
     uint64_t id, lo, hi, at;
     uint32_t worker; /* the place of the chunk's worker in the array of views */
@@ -134,18 +137,17 @@ typedef struct kl_places {
 
 /* The measured cost of messages; see traffic.c. */
 typedef struct kl_traffic {
-    kl_msgcost message,
-        probed;    /* message: cost of recent messages, probes included; probed: cost of the probes alone */
+    /* message: cost of recent messages, probes included; probed: cost of the probes alone */
+    kl_msgcost message, probed;
     kl_linear now; /* the fixed cost of a message and the cost per byte that fit `message` best */
     /* least seconds per byte in a stream of messages to another host and back; 0: unknown */
     double link_byte_s;
     /* least CPU seconds per byte that the sender or the receiver spends on a message within the master's
      * host; 0: unknown */
     double copy_byte_s;
-    double near_s,
-        /* near_s, near_large_s: least one-way seconds of a small and of a large probe within the master's
-         * host; 0: unknown */
-        near_large_s;
+    /* least one-way seconds of a small probe (near_s) and of a large probe (near_large_s) within the master's
+     * host; 0: unknown */
+    double near_s, near_large_s;
     uint32_t links_measured;
     double free_s; /* forecast time at which the link will have sent all chunks that were dealt so far */
     /* CPU seconds that the master spends on a chunk; answer: since the farm was opened; answers: in the
@@ -194,7 +196,7 @@ typedef struct kl_balance {
     uint64_t shared_hash;  /* hash of the present shared data; 0: there are no shared data */
     uint64_t result_bytes; /* bytes of each result of the run; 0: any size */
     kl_snapshot snapshot;
-    /* the same array as snapshot.workers, but writable; the crew must be told of each change */
+    /* the same array as snapshot.workers, but writable; call kl_balance_view_changed() after each change */
     kl_worker_view *views;
     kl_crew *crew; /* snapshot.crew */
     kl_traffic traffic;
@@ -268,9 +270,9 @@ kilter_status kl_balance_set_policy(kl_balance *balance, const kl_policy *policy
  * the bag is empty and all chunks have ended. */
 kilter_status kl_balance_begin(kl_balance *balance, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error);
-/* Add `count` tasks to the run; some may be done already. The inputs must stay until the run's chunks have
- * ended. weights: in the unit of the run's weights; they are not kept. NULL: each task has the mean weight
- * of the run's first tasks. KILTER_ERR_MEMORY. */
+/* Add `count` tasks to the run; some may be done already. The caller must keep the inputs until the run's
+ * chunks have ended. weights: in the unit of the run's weights; the caller may free the array. NULL: each
+ * task has the mean weight of the run's first tasks. KILTER_ERR_MEMORY. */
 kilter_status kl_balance_grow(kl_balance *balance, uint64_t count, const kilter_bytes *inputs,
                               const double *weights, kl_spans done, kilter_error *error);
 /* A worker's request for tasks. */
@@ -301,7 +303,7 @@ kilter_status kl_balance_take_over(kl_balance *balance, kl_spans done, kilter_er
 void kl_balance_abandon(kl_balance *balance, kl_chunk *chunk);
 void kl_balance_forget(kl_balance *balance, const kl_chunk *chunk);
 /* End the chunk at `from`: the worker will not do its tasks [from, hi). The caller decides what happens to
- * them. */
+ * these tasks. */
 void kl_balance_cut(kl_balance *balance, kl_chunk *chunk, uint64_t from);
 /* Deal the worker these tasks, which are not in the bag. KILTER_ERR_PEER, KILTER_ERR_MEMORY: the tasks are
  * not dealt. */

@@ -4,8 +4,8 @@
 
 #include "balance/balance.h"
 
-/* If a worker reports more tasks than this together, this number of tasks is stored instead. The stored tasks
- * have about the same mean time and standard deviation. */
+/* If a worker reports more than APART_MOST tasks together, APART_MOST tasks are stored instead. They have
+ * about the same mean time and standard deviation as the reported tasks. */
 enum { APART_MOST = 8 };
 static const double PART = 0.9;
 

@@ -108,7 +108,8 @@ typedef struct kl_ckpt_library {
     kilter_status (*read_parts)(const char *path, kl_ckpt_plan *plan, kilter_error *error);
 } kl_ckpt_library;
 
-/* Load the library, which then stays loaded. KILTER_ERR_SYSTEM: it is not installed, or of another version */
+/* Load the library, which then stays loaded. KILTER_ERR_SYSTEM: the library is not installed, or it has
+ * another version */
 kilter_status kl_ckpt_load(const kl_ckpt_library **library, kilter_error *error);
 
 /* Create an unfinished file that has a position for each part of a plan, but no data yet. A failure gives
@@ -200,7 +201,8 @@ kilter_status kl_ckpt_read_values(const kl_ckpt_file *file, const kl_ckpt_kept *
 /* Read the content of the rows that the parcel `content` lists, and pack it into the parcel. The caller frees
  * the parcel. */
 kilter_status kl_ckpt_read_content(const kl_ckpt_file *file, kl_parcel *content, kilter_error *error);
-/* Return the checksum of a row. `part` is the number of the row's array, or one of these two constants. */
+/* Return the checksum of a row. part: number of the row's array, or one of the two constants for content and
+ * for kept values. For a kept value, `row` is the number of the value. */
 enum { KL_CKPT_OF_CONTENT = 1 << 20, KL_CKPT_OF_VALUES };
 uint64_t kl_ckpt_checksum(uint64_t part, uint64_t row, const void *data, size_t bytes);
 /* The index of the content has three words for each row: the position of the row's content, its number of

@@ -228,7 +228,7 @@ static bool is_same_file(const char *one, const char *other) {
 }
 
 /* Give the file its name if no other file has this name yet. NFS may repeat a request whose answer was lost,
- * and then says that the name exists. Some file systems have no hard links. */
+ * and then says that the name exists. On file systems without hard links, rename() is used. */
 static int name_new(const char *from, const char *to) {
     if (link(from, to) == 0 || (errno == EEXIST && is_same_file(from, to))) {
         unlink(from); /* if this fails, the next start removes the unfinished file */

@@ -21,8 +21,8 @@ typedef struct kl_json_value {
  * is not a list. It returns false to refuse the value. */
 typedef bool (*kl_json_take)(void *user, const char *name, uint64_t index, const kl_json_value *value);
 
-/* Read an object, and pass each value to `take`. Lists of up to `most` values are accepted. Only blanks
- * may follow the object. false: the text is no such object, or a value was refused. */
+/* Read an object, and pass each value to `take`. Lists of up to `most` values are accepted. Only white space
+ * may follow the object. false: the text is not such an object, or a value was refused. */
 bool kl_json_read(const char *text, size_t size, uint64_t most, kl_json_take take, void *user);
 /* Append a text with quotation marks. Control characters become escapes. */
 void kl_json_put_text(kl_buffer *out, const char *text);

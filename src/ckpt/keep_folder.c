@@ -156,7 +156,7 @@ static kilter_status refuse(const char *file, uint64_t version, kilter_error *er
     if (version > KL_KEEP_VERSION)
         return kl_fail(error, KILTER_ERR_INPUT,
                        "the file '%s' of the keep folder has version %llu, but this Kilter reads version %d; "
-                       "use the same Kilter on both sides",
+                       "use the same Kilter for the program and its keeper",
                        file, kl_ull(version), KL_KEEP_VERSION);
     return kl_fail(error, KILTER_ERR_INPUT, "the file '%s' of the keep folder is malformed; remove it", file);
 }

@@ -38,7 +38,7 @@ static void read_progress(const char *text, size_t size) {
     kl_buffer_free(&out[1]);
 }
 
-/* The names of files, as they are found in a folder. */
+/* Read any bytes as the name of a file in the folder of the checkpoints. */
 static void read_name(const uint8_t *data, size_t size) {
     uint64_t generation;
     char *name = malloc(size + 1);

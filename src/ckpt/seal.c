@@ -139,8 +139,8 @@ static bool make_file(int memory, const kl_ckpt_plan *plan, const char *path) {
     return made;
 }
 
-/* Return whether the limit on file sizes allows a file of this plan. The limit also holds for files in
- * memory. */
+/* Return whether the process's limit on file sizes (RLIMIT_FSIZE) allows a file of this plan. The limit also
+ * holds for files in memory. */
 static bool is_allowed(const kl_ckpt_plan *plan) {
     struct rlimit limit;
     uint64_t bytes = HEADER_BYTES;
@@ -234,6 +234,6 @@ kilter_status kl_ckpt_check_seal(const char *path, kilter_error *error) {
     free(segments);
     close(from);
     if (v == DAMAGED)
-        return kl_fail(error, KILTER_ERR_INPUT, "'%.200s' is damaged, or no checkpoint", path);
+        return kl_fail(error, KILTER_ERR_INPUT, "'%.200s' is damaged, or is not a checkpoint", path);
     return v == RIGHT ? KILTER_OK : unreadable(path, why, error);
 }

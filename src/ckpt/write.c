@@ -105,7 +105,8 @@ static bool write_rows(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_share 
 /* --- content --- */
 
 /* Fill in the index entries of adjacent rows, and return the number of these rows. first: index of the first
- * row's item in the parcel; *at: offset of the row's content in the parcel's data, set to the next row's. */
+ * row's item in the parcel; *at: offset of the first row's content in the parcel's data, which is then set to
+ * the offset of the row after the last one. */
 static uint64_t fill_index(const kl_ckpt_share *share, uint64_t first, uint64_t *at,
                            uint64_t index[BATCH][KL_CKPT_INDEX_WORDS]) {
     const kl_parcel *p = share->content;

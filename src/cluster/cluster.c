@@ -38,9 +38,8 @@ static void read_osc(kl_scan *s, kl_profile *profile) {
     profile->period_s = period_s;
 }
 
-/* Read share(PART,SLICE): another program always takes turns with Kilter's worker on the host. The one with
- * the smaller part of the time runs for SLICE in each turn. The other one runs longer, so that the worker has
- * PART of the time. */
+/* Read share(PART,SLICE): another program always takes turns with Kilter's worker on the host. The shorter of
+ * their two turns takes SLICE. The longer turn is chosen so that the worker has PART of the time. */
 static void read_share(kl_scan *s, kl_profile *profile) {
     const char *at = s->at;
     double part = kl_scan_number(s, "the part of the host's time", 0, 1);
@@ -68,8 +67,8 @@ static void read_drop(kl_scan *s, kl_profile *profile) {
 
 /* Read freeze(FROM,TO): the host does no work between the two times. */
 static void read_freeze(kl_scan *s, kl_profile *profile) {
-    double from_s = kl_scan_time_s(s, "the begin", 0, MOST_TIME_S);
-    kl_scan_need(s, ",", "the begin");
+    double from_s = kl_scan_time_s(s, "the beginning", 0, MOST_TIME_S);
+    kl_scan_need(s, ",", "the beginning");
     const char *at = s->at;
     double to_s = kl_scan_time_s(s, "the end", 0, MOST_TIME_S);
     if (!(to_s > from_s))
@@ -110,12 +109,12 @@ static void read_join(kl_scan *s, kl_host *host) {
 
 /* Read die(FROM,BY): each host dies at a random moment between the two times. */
 static void read_die(kl_scan *s, kl_host *host) {
-    host->dies_from_s = kl_scan_time_s(s, "the begin", 1e-9, MOST_TIME_S);
-    kl_scan_need(s, ",", "the begin");
+    host->dies_from_s = kl_scan_time_s(s, "the beginning", 1e-9, MOST_TIME_S);
+    kl_scan_need(s, ",", "the beginning");
     const char *at = s->at;
     host->dies_by_s = kl_scan_time_s(s, "the end", 1e-9, MOST_TIME_S);
     if (host->dies_by_s < host->dies_from_s)
-        kl_scan_fail(s, at, KILTER_ERR_RANGE, "the last host must not die before the first one");
+        kl_scan_fail(s, at, KILTER_ERR_RANGE, "the second time must not be before the first one");
 }
 
 static void read_profile(kl_scan *s, kl_profile *profile) {

@@ -115,7 +115,7 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
         {"4x1@osc(60s,30s,0)", "column 17: a factor of the speed must be from"},
         {"4x1@drop(1s)", "column 12: ',' must follow"},
         {"4x1@freeze(2s,2s)", "column 15: a freeze must end after"},
-        {"4x1@die(2s,1s)", "column 12: the last host must not die before the first one"},
+        {"4x1@die(2s,1s)", "column 12: the second time must not be before the first one"},
         {"4x1@join(1)", "column 11: the time it joins needs a unit"},
         {"4x1;cluster=2", "column 14: ',' must follow the number of hosts in a cluster"},
         {"4x1@steps()", "column 11: the time of a step must be a number"},

@@ -44,7 +44,7 @@ static kilter_status cannot_attach(const kl_tuner *t, int code, kilter_error *er
     case EPERM:
         return kl_talk_fail_not_owner(error);
     default:
-        return kl_fail(error, KILTER_ERR_SYSTEM, "attaching to it: %s", strerror(code));
+        return kl_fail(error, KILTER_ERR_SYSTEM, "attaching to the farm: %s", strerror(code));
     }
 }
 

@@ -1,6 +1,6 @@
 /* Public header of the folder control. The owner of a running farm uses it to read the farm's state, set its
  * tuning points, release workers, and record decisions about the farm. Without a client, the control server
- * costs nothing. The farm never waits for a client. The server drops a client that exceeds the limits on
+ * takes no CPU time. The farm never waits for a client. The server drops a client that exceeds the limits on
  * clients, requests or message sizes. */
 #ifndef KL_CONTROL_H
 #define KL_CONTROL_H
@@ -87,8 +87,8 @@ typedef struct kl_control_worker {
 typedef struct kl_control_host { /* a host that has workers, or where workers were lost or released */
     char name[KL_CONTROL_HOST_BYTES];
     bool drained; /* true: a user has released the host's workers */
-    uint32_t workers,
-        idle; /* workers: number of connected workers on the host; idle: how many of these have no task */
+    /* workers: number of connected workers on the host; idle: number of these workers that have no task */
+    uint32_t workers, idle;
     uint32_t working; /* number of connected workers on the host that got tasks in this run */
     uint32_t lost;    /* number of workers lost on the host since a worker of the host last got tasks */
 } kl_control_host;

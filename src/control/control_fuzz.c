@@ -6,7 +6,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Check that a message is written as the bytes from which it was read. Then free the buffer. */
+/* Check that the message, written again, has the bytes from which it was read. Then free the buffer. */
 static void must_be(kl_buffer *again, const uint8_t *data, size_t size) {
     if (again->failed || again->size != size || memcmp(again->data, data, size) != 0)
         __builtin_trap();

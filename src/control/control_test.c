@@ -19,7 +19,8 @@
 #include "control/talk.h"
 #include "sys/sys.h"
 
-static const double PATIENCE_S = 60; /* greatest seconds of a wait; only a failing test waits this long */
+/* greatest length of a wait in seconds; only a failing test waits this long */
+static const double PATIENCE_S = 60;
 
 typedef struct fake_farm {
     pthread_mutex_t lock;
@@ -422,7 +423,7 @@ static void an_end_is_told_to_who_has_just_asked(void **state) {
     }
 }
 
-/* Kill the farm. The client must notice that the farm crashed: the farm has not announced its end. */
+/* Kill the farm. The client must notice that the farm crashed, because the farm has not announced its end. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];

@@ -79,8 +79,8 @@ static void drop(kl_control *c, int client) {
     *p = (struct pollfd){.fd = -1};
 }
 
-/* Accept one client. Return false if no client waits to be accepted, or the process has too many files open.
- */
+/* Accept one client. Return false if no client waits to be accepted, or if the process has too
+ * many files open. */
 static bool take_in(kl_control *c) {
     int fd = accept4(c->polled[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
@@ -192,7 +192,7 @@ char *kl_control_new_name(void) {
     return kl_text("@kilter-%016" PRIx64 "%016" PRIx64, kl_token(), kl_token());
 }
 
-/* Bind the socket to the wanted name. If another farm already uses the name, make a new one. */
+/* Bind the socket to the wanted name. If another farm already uses the name, make a new name. */
 static bool bind_socket(kl_control *c, int fd) {
     struct sockaddr_un address;
     socklen_t size;

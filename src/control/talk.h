@@ -1,6 +1,6 @@
 /* Private to the folder control: the bytes of its messages. Any bytes can be decoded safely: a decoder reads
- * nothing outside of them, and returns false unless they are exactly one valid message. In every version of
- * the protocol, a message begins with a magic number, the version and the message's kind. */
+ * nothing outside of the given bytes, and returns false unless they are exactly one valid message. In every
+ * version of the protocol, a message begins with a magic number, the version and the message's kind. */
 #ifndef KL_CONTROL_TALK_H
 #define KL_CONTROL_TALK_H
 

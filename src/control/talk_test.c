@@ -177,8 +177,8 @@ static bool any_reads(const uint8_t *data, size_t size) {
            kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
-/* Read messages that are cut, that have one byte too many, or that have another version. All must be
- * refused; the version must be readable even so. */
+/* Read messages that are cut, that have one byte too many, or that have another version. All must be refused,
+ * but the version must be readable in each of them. */
 static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);

@@ -26,7 +26,7 @@ typedef struct reading {
 } reading;
 
 static const char NO_MEMORY[] = "memory ran out";
-static const char LACKS[] = "the record lacks its inputs";
+static const char LACKS[] = "the record lacks the inputs of the decision";
 
 kl_again *kl_again_new(const kl_policy *instead) {
     kl_again *a = calloc(1, sizeof *a);
@@ -227,7 +227,7 @@ static void take_note(reading *r) {
         r->bytes.bad = true;
 }
 
-/* --- answers --- */
+/* --- making a recorded decision again --- */
 
 static void answer_assignment(reading *r) {
     const kl_again *a = r->again;
@@ -260,7 +260,7 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     if (kind == KL_DECIDES_POLICY || kind == KL_DECIDES_FACTOR)
         return "the decision was set by hand";
     if (kind != KL_DECIDES_DEAL && a->instead)
-        return "the other policy has no such decision";
+        return "the other policy makes no decisions of this kind";
     bool known = kind <= KL_DECIDES_ASSIGN || kind == KL_DECIDES_WORKERS || kind == KL_DECIDES_TEAM;
     return known ? LACKS : "Kilter cannot make decisions of this kind again";
 }
@@ -277,7 +277,7 @@ static bool row_is_next(reading *r) {
     else if (kl_get_u8(&next) == KL_GROUND_BEGINS)
         a->missing = NULL;
     else if (number != a->rows && !a->missing)
-        a->missing = "rows before it are missing in the record";
+        a->missing = "earlier rows of the run are missing from the record";
     a->rows = number + 1;
     return !a->missing;
 }

@@ -66,9 +66,9 @@ static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, dou
     uint64_t n = look->workers;
     if (n == 0 || free_tasks < n) { /* if there are fewer tasks than workers, each chunk is a single task */
         prepare(course, free_tasks, 1);
-        /* the master cannot keep all workers busy with chunks of this size, so deal the remaining tasks in N
-         * equal chunks */
     } else if (chunk < lower_limit(look)) {
+        /* the master cannot keep all workers busy with chunks of this size, so deal the remaining tasks in n
+         * chunks of nearly equal size */
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
         prepare(course, n - free_tasks % n, (double)smaller);
@@ -128,7 +128,8 @@ static double mean_speed(const kl_look *look, speed speed) {
     return sums->with_wap ? sums->waps / sums->with_wap : 0;
 }
 
-/* Return a worker's weight: its speed divided by the mean speed. If one of them is not known, return 1. */
+/* Return a worker's weight: its speed divided by the mean speed. If one of these two speeds is not known,
+ * return 1. */
 static double relative(const kl_worker_view *worker, speed speed, double mean) {
     double own = speed_of(worker, speed);
     return own > 0 && mean > 0 ? own / mean : 1;

@@ -17,7 +17,7 @@ enum { MOST_WORKERS = 64, MOST_TASKS = 3 * MOST_WORKERS + 2, MOST_CHUNKS = 4 };
 
 typedef enum asking { ROUND_ROBIN, RANDOM, GREEDY, ASKING_ORDERS } asking;
 
-/* The behaviour of a farm under test. */
+/* How the workers of a farm under test behave. */
 typedef struct habit {
     asking order;
     bool measured;  /* true: workers report the times of their tasks */

@@ -75,8 +75,8 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* From the run with this number on, the policy's factor is chosen by a search. As in the paper, the first
- * two runs only measure tasks. */
+/* From the run with this number on, the policy's factor is chosen by a search. As in the paper of César et
+ * al. 2006, the first two runs only measure tasks. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {

@@ -241,8 +241,8 @@ static void one_not_known_gets_its_benchmark(void **state) {
     assert_int_equal(deal(&w, 1), 1);
     assert_int_equal(deal(&w, 2), 4);
     end_world(&w);
-    make_world(&w, 2, (double[]){0, 0},
-               9); /* no pace is known, so tasks are dealt step by step as AUTO does */
+    /* no pace is known, so tasks are dealt step by step as AUTO does */
+    make_world(&w, 2, (double[]){0, 0}, 9);
     kl_assignment a;
     assert_false(kl_dealer_assignment(w.dealer, &a));
     assert_int_equal(deal(&w, 0), 1);
@@ -265,10 +265,9 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     end_world(&w);
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    w.workers[0].queued_tasks =
-        /* worker 0 has done its share, and worker 1 has not asked yet; worker 0 must now get tasks of worker
-         * 1's share */
-        0;
+    /* worker 0 has done its share, and worker 1 has not asked yet; worker 0 must now get tasks from the share
+     * of worker 1 */
+    w.workers[0].queued_tasks = 0;
     w.workers[0].queued_units = 0;
     kl_crew_update(w.crew, w.workers, 0);
     assert_true(deal(&w, 0) > 0);

@@ -9,7 +9,7 @@
 static const double BUSY = 0.9;
 /* if less than this part of the cores' time is used, more workers could use the idle time */
 static const double FREE = 0.8;
-/* let workers rest if a task takes at most this multiple of its time with all workers */
+/* fewer workers count as equally fast if the run takes at most this multiple of its time with all workers */
 static const double AS_FAST = 1.03;
 /* a decision needs at least this number of finished tasks per worker */
 static const uint64_t TASKS_EACH = 8;

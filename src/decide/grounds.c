@@ -60,7 +60,7 @@ static const kl_member of_view[] = {
 
 const kl_members kl_members_of_snapshot = LIST_OF(of_snapshot), kl_members_of_view = LIST_OF(of_view);
 
-/* --- bytes --- */
+/* --- writing and reading counts and changed members --- */
 
 /* WHOLE: a bit in a member's number. It is set if the member is a real number with a whole value; the value
  * is then written as a count. */
@@ -174,7 +174,7 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
     }
 }
 
-/* --- grounds --- */
+/* --- the store of the inputs of decisions --- */
 
 /* Greatest size of a row in bytes. Programs that read records refuse larger rows. */
 static const size_t MOST_BYTES = (size_t)512 << 10;

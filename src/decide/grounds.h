@@ -18,8 +18,8 @@ typedef enum kl_ground {
     KL_GROUND_FACTOR,  /* the user sets the policy's factor. Stored: the new factor */
     KL_GROUND_JOINED,  /* a worker joins. Stored: its place in the snapshot */
     KL_GROUND_CHANGED, /* workers joined or left. Nothing else is stored */
-    /* a worker asks for tasks. Stored: snapshot, changed workers, its place, kl_plan.meant,
-     * kl_plan.cut_short */
+    /* a worker asks for tasks. Stored: snapshot, changed workers, the place of the worker that asks,
+     * kl_plan.meant, kl_plan.cut_short */
     KL_GROUND_ANSWERS,
     /* the number of workers is chosen. Stored in a row of its own: team, iteration, the speeds that were
      * used */

@@ -18,7 +18,7 @@ typedef struct script {
     const char *reason; /* reason that the policy gives; NULL: none */
     kilter_policy_view view;
     kilter_policy_worker asks, other;
-    bool beyond; /* true: the policy was given a worker beyond the number of places, which is an error */
+    bool beyond; /* true: the policy got a worker for an index beyond the last place, which is an error */
 } script;
 
 static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {

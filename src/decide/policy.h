@@ -37,9 +37,9 @@ struct kl_dealer {
     /* weights[0 … slots−1]: workers' speeds, relative to the mean speed of the workers that were present
      * when the weights were computed */
     double *weights;
-    uint64_t *
-        shares; /* shares[0 … slots−1]: number of tasks of each worker's whole share that are not dealt yet */
-    uint64_t undealt;         /* sum of `shares`; 0: there are none, or they are outdated */
+    /* shares[0 … slots−1]: number of tasks of each worker's whole share that are not dealt yet */
+    uint64_t *shares;
+    uint64_t undealt;         /* sum of `shares`; 0: there are no shares, or they are outdated */
     kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
     uint32_t slots;
     kl_grounds *grounds; /* store for the inputs of decisions; NULL: the inputs are not stored */

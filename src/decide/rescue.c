@@ -22,14 +22,14 @@ static const double SOON_PART = 0.1; /* a task of usual size should end soon if 
                                         this part of the time that a copy takes */
 static const double STOPPED = 0.01;  /* probability that a worker whose heartbeats are missing has stopped */
 static const double MISJUDGED = 0.2; /* probability that a worker whose speed is not measured is slow */
-/* speed of a slow worker whose speed is not measured, as a part of its expected speed */
+/* assumed speed of a slow worker whose speed is not measured, as a part of its expected speed */
 static const double MISJUDGED_RATE = 1.0 / 3;
 /* a task counts as slowed if its share of a core is below this part of the usual share */
 static const double SLOW_SHARE = 0.5;
 static const double SLOW_FOR_S = 0.75; /* seconds that a task must have run before it counts as slowed,
                                           because short bursts of other load do not matter */
 /* A worker reports its task's age (seconds since the task began). The master also measures the greatest
- * possible age. A reported age that is more than AGREE_S greater is ignored. */
+ * possible age. A reported age that exceeds this greatest age by more than AGREE_S is ignored. */
 static const double AGREE_S = 1;
 /* a worker counts as stopped or cut off after this number of seconds without a heartbeat */
 static const double GONE_S = 1;
@@ -113,7 +113,7 @@ static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held
     return begun < (double)held->tasks ? (uint64_t)begun : held->tasks;
 }
 
-/* Return whether a recall is unanswered for longer than a healthy worker needs. */
+/* Return whether a recall has been unanswered for longer than a healthy worker needs to answer it. */
 static bool is_unanswered(const kl_snapshot *s, const kl_held *held) {
     double patience_s = held->hand.heard_s > 0 ? UNANSWERED_S : UNATTENDED_S;
     return held->asked_s > 0 && s->now_s - held->asked_s >= fmax(patience_s, 4 * move_s(s));
@@ -189,7 +189,7 @@ static void weigh(outlook *o, double chance, double rest_s, double copy_s) {
 typedef struct trial {
     const kl_sizes *sizes;
     double units;     /* predicted size of the task in units of work */
-    double elapsed_s; /* age of the task; below 0: seconds until it begins */
+    double elapsed_s; /* seconds since the task began; below 0: the task begins after −elapsed_s seconds */
     double rate, to_rate, move_s;
 } trial;
 
@@ -290,7 +290,7 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
     if (!(o.gain_s > COPY_PART * o.rest_s + costs_s))
         return false;
     kl_crew_first_end_s(s->crew, held->first_units, worker, &sooner);
-    /* choose no copy if another worker will be free soon and would end the task sooner */
+    /* choose no copy if another worker will be free soon and would end the task sooner than the copy */
     if (!board->waits(board->self, sooner))
         return false;
     *r = (kl_rescue){.decision.kind = KL_DECIDES_COPY,

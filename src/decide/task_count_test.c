@@ -77,8 +77,9 @@ static void none_is_better(void **state) {
     }
 }
 
-/* Return the number of iterations that the paper's planning problem with N = 10,000 scenarios needs. The
- * paper measured this for four numbers of tasks. Interpolate between them on a log-log scale. */
+/* Return the number of iterations that a planning problem with N = 10,000 scenarios needs. The paper of
+ * Buaklee et al. 2002 measured this number for four numbers of tasks. Interpolate between them on a
+ * log-log scale. */
 static double runs_of_ssn(uint64_t tasks, void *user) {
     static const double at[] = {50, 100, 200, 400};
     const double *runs = user;
@@ -87,9 +88,9 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* Compare the best number of tasks T on the machines of 2002 with the best number on new machines. The new
- * workers are about 260 times as fast, but the new master only 16 to 40 times. The master therefore limits
- * the run on the new machines. */
+/* Compare the best number of tasks T on the machines of the paper from 2002 with the best number on new
+ * machines. The new workers are about 260 times as fast as the old ones, but the new master is only 16 to 40
+ * times as fast. The master therefore limits the run on the new machines. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};

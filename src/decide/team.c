@@ -57,8 +57,8 @@ static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     return it->way_s + fmax(0, chunks - 1) * late_s;
 }
 
-/* Forecast the seconds of an iteration with n workers, without the master's own time. In the paper's model
- * each worker gets one chunk. Here the master must answer all chunks, one after another. */
+/* Forecast the seconds of an iteration with n workers, without the master's own time. In the model of César
+ * et al. each worker gets one chunk. Here the master must answer all chunks, one after another. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     kl_farm_model m = it->model;
     double chunks = (double)it->chunks * n / it->workers;
@@ -250,7 +250,7 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
              back == 1 ? "" : "s", (unsigned)it->workers, ratio);
 }
 
-/* --- a finding --- */
+/* --- finding a better number of workers --- */
 
 /* Return whether iterations are still becoming faster. The first iterations of a farm are slower than later
  * ones, for example because the first ones touch new memory. */
@@ -284,7 +284,7 @@ static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) 
     uint32_t n = plan->considered;
     plan->verdict = KL_TEAM_REFUSED;
     snprintf(plan->decision.reason, sizeof plan->decision.reason,
-             "stays at %u worker%s: %u%s would have index %.3g for %.3g, %s", (unsigned)it->workers,
+             "stays at %u worker%s: %u%s would have index %.3g instead of %.3g, %s", (unsigned)it->workers,
              it->workers == 1 ? "" : "s", (unsigned)n, plan->way == KL_TEAM_OTHERS ? " faster ones" : "",
              index_with(it, n), present_index(it), why);
 }
@@ -311,7 +311,7 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
 static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
                      char why[WHY_BYTES]) {
     if (plan->way == KL_TEAM_OTHERS && it->run < team->others_until) {
-        snprintf(why, WHY_BYTES, "but the last such change did not pay; again after run %llu",
+        snprintf(why, WHY_BYTES, "but such a change did not pay; the next try is after run %llu",
                  (unsigned long long)team->others_until);
         return true;
     }

@@ -136,8 +136,8 @@ static void kill_one(chaos *c) {
 static void send_one_home(chaos *c) {
     kl_control_drain drain = {.worker_count = 1, .workers = {1 + (uint32_t)draw(c, c->farm.count - 1)}};
     char answer[KL_CONTROL_ANSWER_BYTES];
-    kl_master_drain(c->farm.master, &drain, answer,
-                    NULL); /* ignore the status, because the worker may be gone and sending then fails */
+    /* ignore the status, because the worker may be gone and sending then fails */
+    kl_master_drain(c->farm.master, &drain, answer, NULL);
 }
 
 /* End a worker as the master does when a task takes too long. */

@@ -48,7 +48,7 @@ kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_del
         return kl_fail(error, KILTER_ERR_MEMORY, "preparing a run: memory ran out");
     d->run = *run;
     d->reducer = reducer;
-    /* the callback gets failed tasks only, so their order does not matter */
+    /* in a run that combines its results, the callback gets only failed tasks, in any order */
     if (run->reduce)
         d->run.order = KILTER_BY_ARRIVAL;
     *deliverer = d;

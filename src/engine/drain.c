@@ -55,11 +55,11 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
         return kl_fail(error, KILTER_ERR_RANGE,
                        "there is no worker on host '%s'; kilter report shows the hosts", drain->host);
     if (t->named == 0)
-        return kl_fail(error, KILTER_ERR_RANGE, "there is no worker");
+        return kl_fail(error, KILTER_ERR_RANGE, "the farm has no worker to release");
     if (t->stay == 0 && t->leaving < t->named && !drain->all)
         return kl_fail(error, KILTER_ERR_RANGE,
-                       "no other worker would stay: %s, or give --all to let the last worker go, too",
-                       m->options.may_join ? "let others join first" : "name fewer");
+                       "no worker would stay: %s, or give --all to release all workers",
+                       m->options.may_join ? "let other workers join first" : "name fewer workers");
     return KILTER_OK;
 }
 
@@ -112,7 +112,7 @@ kilter_status kl_master_drain(kl_master *m, const kl_control_drain *drain,
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
         if (is_there(one) && one->stage != LEAVING && is_named(one, drain))
-            kl_master_send_home(m, one, "was drained: sent home by hand");
+            kl_master_send_home(m, one, "was released on request");
     }
     if (*drain->host)
         kl_master_note_drained(m, drain->host);

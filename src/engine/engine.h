@@ -35,8 +35,8 @@ typedef struct kl_signal_folder {
     /* Write a file, as a whole or not at all. false: it cannot be written. */
     bool (*put)(void *driver, const char *folder, const char *name, kilter_bytes text);
     /* Take one file whose name begins with `prefix` out of the folder. No other process can get the same
-     * file. `claim` is a name for the calling process. Store the file's text in `text`, and its number of
-     * bytes in *size. false: there is no such file, or it cannot be taken. */
+     * file. `claim` is a text that only the calling process uses. Store the file's text in `text`, and its
+     * number of bytes in *size. false: there is no such file, or it cannot be taken. */
     bool (*take)(void *driver, const char *folder, const char *prefix, const char *claim,
                  char text[KL_SIGNAL_BYTES], size_t *size);
     void (*drop)(void *driver, const char *folder,
@@ -56,8 +56,8 @@ typedef struct kl_worker_options {
     /* program: name of the program; binding: text that names the worker's cores. The master writes both to
      * the record. Neither may be NULL. */
     const char *program, *binding;
-    /* version of the program; NULL means "". The master refuses a worker if this differs from the master's
-     * version. */
+    /* version of the program; NULL means "". The master refuses a worker whose version differs from
+     * its own. */
     const char *program_version;
     kl_clock clock;
     /* seconds of work after which the worker checks for messages; 0: it checks after each task */
@@ -132,12 +132,13 @@ void kl_worker_leave(kl_worker *worker, const char *why);
 bool kl_worker_is_orphan(const kl_worker *worker);
 /* Return why a new worker must replace this one. NULL: no new worker must. */
 const char *kl_worker_renewal(const kl_worker *worker);
-/* Let the worker serve a new master, at the other end of `transport`. It forgets tasks and shared data of the
- * last master, but keeps the state that the start function made. Afterwards, no second thread attends until
- * kl_worker_let_attend() is called. */
+/* Let the worker serve a new master, at the other end of `transport`. The worker forgets the tasks and shared
+ * data of the last master, but keeps the state that the start function made. Afterwards, no second thread
+ * attends until kl_worker_let_attend() is called. */
 void kl_worker_adopt(kl_worker *worker, kl_transport *transport);
 
-/* Let a second thread handle messages during tasks (attend). attendance with zeros: no thread attends. */
+/* Let a second thread handle messages during tasks (attend). If all members of `attendance` are zero, no
+ * second thread attends. */
 void kl_worker_let_attend(kl_worker *worker, const kl_attendance *attendance);
 /* Handle messages during a long task: receive and answer messages, send results that are ready, request
  * tasks, send heartbeats. The first call in a task only notes that the task runs. If an error occurs here,
@@ -207,7 +208,7 @@ typedef struct kl_master_options {
     uint32_t seats; /* number of active workers in the first run; 0: all connected workers */
     bool release;   /* true: workers that are not needed are released from the farm */
     bool once;      /* true: tasks get no speculative copies */
-    /* seconds within which a new member must send its greeting, or it is disconnected; 0: no limit */
+    /* seconds after which a new member that has not sent its greeting is disconnected; 0: no limit */
     double greeting_s;
     /* Print a warning for the user. The warning is one sentence, which is `text` followed by `more`. NULL:
      * there are no warnings. */
@@ -265,7 +266,7 @@ bool kl_master_sees(const kl_master *master, uint64_t pid);
 void kl_master_expect(kl_master *master, uint32_t coming);
 /* Return the number of tasks finished in all runs. */
 uint64_t kl_master_finished(const kl_master *master);
-/* Return a sentence about the worker that was lost last, or "". */
+/* Return a sentence about the worker that was lost last; "": no worker was lost. */
 const char *kl_master_last_loss(const kl_master *master);
 
 /* Tell the master for how many seconds the program has computed since the last run. The model calls this time
@@ -299,8 +300,9 @@ kl_delivery_list kl_master_take(kl_master *master);
  * next run. */
 void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 /* Get the measurements from which the next run's number of tasks is chosen. Call this between two runs.
- * spent_s: seconds that the program has computed since the last run. The caller frees look->lanes. Error:
- * KILTER_ERR_MEMORY */
+ * spent_s: seconds that the program has computed since the last run; work: units of work of the next run, 0:
+ * as in the last run. The caller frees look->lanes. KILTER_ERR_USAGE: tasks were added during the last run.
+ * KILTER_ERR_MEMORY: memory ran out. */
 kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
 /* Store the farm's answer to a program that asked how many tasks its next run should have. Call this before
  * kl_master_begin(). */
@@ -313,8 +315,8 @@ typedef struct kl_expectation {
 } kl_expectation;
 /* Store the program's forecast of its coming runs. Call this before the first of these runs. */
 void kl_master_note_expectation(kl_master *master, const kl_expectation *expectation);
-/* A task is late if it takes far longer than tasks of its weight usually take. This is the late task that has
- * run longest. */
+/* A task is late if it takes far longer than tasks of its weight usually take. This struct describes the late
+ * task that has run longest. */
 typedef struct kl_late {
     uint64_t task;
     uint32_t worker;
@@ -385,7 +387,8 @@ typedef struct kl_worker_state {
     uint32_t worker;
     kl_worker_doing doing;
     double rate_units_per_s; /* units of work that the worker does per second; 0: not known */
-    /* seconds that the worker spent on tasks of the current run; between runs: of the last run */
+    /* seconds that the worker spent on tasks of the current run; if no run is in progress, on tasks of the
+     * last run */
     double busy_s;
     uint64_t chunks, queued_tasks;
 } kl_worker_state;
@@ -415,7 +418,8 @@ typedef struct kl_farm_state {
     /* about the current run, or about the last run if none is in progress. run: its number; tasks: number of
      * its tasks; done: number of its tasks that are done */
     uint64_t run, tasks, done;
-    double elapsed_s; /* seconds since the current run began; if it has ended, its length */
+    /* seconds since the current run began; if no run is in progress, the length of the last run */
+    double elapsed_s;
 
     kl_linear message; /* present cost of a message: m_o seconds, and λ seconds more for each of its bytes */
     double answer_s;   /* seconds that the master needs to answer a request for work */
@@ -432,7 +436,7 @@ typedef struct kl_farm_state {
 
     const kl_policy *policy;
     double factor;             /* partition factor of the policy; 0: the policy has none */
-    uint32_t present, resting; /* workers */
+    uint32_t present, resting; /* numbers of connected workers: those that are active, and those that rest */
     /* number of workers that are leaving; `present` does not include them */
     uint32_t leaving;
     /* number of active workers that the user has set; 0: the user has set none */

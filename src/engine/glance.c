@@ -1,5 +1,5 @@
-/* Choose the number of active workers during a farm's first run. Before this run, nothing is measured. A
- * later choice may be too late, because the farm may have no second run. */
+/* Choose the number of active workers during a farm's first run. The farm has no measurements before this
+ * run, and it may have no second run. */
 #include <math.h>
 
 #include "engine/master_private.h"

@@ -3,7 +3,7 @@
  *
  *     The head: u32 sum_bytes, u32 stats, u64 last. `last` is the offset of the last segment, 0: none.
  *     The sum, in runs that reduce: the combined results, padded to a multiple of 8 bytes.
- *     Stats of each worker, by number: u32 worker, u64 tasks, and times.
+ *     Measurements of each worker (stats), sorted by the worker's number: u32 worker, u64 tasks, and times.
  *     Segments: u64 lo, u32 worker, u32 count, u32 bytes, results. */
 #include "engine/harvest.h"
 

@@ -413,8 +413,8 @@ static void greet_as_another(scene *s, uint32_t variant) {
     snprintf(version, sizeof version,
              "process 17 on there speaks protocol version 2, but the master speaks version %d",
              KL_WIRE_VERSION);
-    const char *why[] = {"process 17 on there runs version '2.1' of the program, the master ''",
-                         "process 17 on there runs tset, the master test", version};
+    const char *why[] = {"process 17 on there runs program version '2.1', but the master runs ''",
+                         "process 17 on there runs program tset, but the master runs test", version};
     if (variant == 0)
         snprintf(hello.program_version, sizeof hello.program_version, "2.1");
     else if (variant == 1)
@@ -465,14 +465,14 @@ static void put_rough(kl_buffer *out, const rough_note *n) {
         kl_put_u64(out, 0);
         kl_put_u64(out, n->tasks);
     }
-    kl_put_u32(out, 0); /* held */
+    kl_put_u32(out, 0); /* number of spans in `held` */
     kl_put_u32(out, n->standing > 0);
     if (n->standing > 0) {
         kl_put_u32(out, n->standing);
         kl_put_f64(out, 1);
         kl_put_f64(out, 1);
     }
-    kl_put_u32(out, 0); /* orders */
+    kl_put_u32(out, 0); /* number of orders */
     kl_put_u32(out, n->gone > 0);
     if (n->gone > 0)
         kl_put_u32(out, n->gone);
@@ -825,7 +825,7 @@ static void a_worker_that_is_sent_away_says_why(void **state) {
     calls seen = {0};
     kilter_error error;
     assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_PEER);
-    assert_string_equal(error.text, "the master sent worker 3 away: it sings?");
+    assert_string_equal(error.text, "worker 3 was sent away by the master, because it sings?");
     kl_buffer_free(&out);
 }
 

@@ -28,8 +28,8 @@ static kl_trouble *trouble_of(kl_master *m, const char *host) {
     return &list[r->trouble_count++];
 }
 
-/* Count a lost worker of this host. If any worker of the host has got tasks in this run, set the count to
- * 1. */
+/* Count a lost worker of this host. Only losses in a row count: if any worker of the host has got tasks in
+ * this run, the count begins again at 1. */
 void kl_master_note_lost_on(kl_master *m, const member *lost) {
     kl_trouble *t = lost->host ? trouble_of(m, lost->host) : NULL;
     bool works = lost->host && lost->has_place && got_tasks(m, lost);

@@ -199,7 +199,7 @@ static void speeds_may_change_at_any_moment(void **state) {
         }
         stepped_close(&f);
     }
-    /* if fewer tasks were copied or recalled, the test has not tested this */
+    /* if fewer tasks were copied or recalled, the test has not tested copies and recalls */
     assert_true(copied > 10 && recalled > 10);
 }
 

@@ -87,7 +87,7 @@ kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *
     kl_wire_get_text(message->data, message->size, text, sizeof text);
     if (m->options.renew)
         m->options.renew(m->options.self, one->pid, false);
-    kl_master_note_leaving(m, one, "was renewed");
+    kl_master_note_leaving(m, one, "was replaced by a new worker");
     kl_drop(m->transport, one->peer);
     return kl_master_lose(m, one, text, false, error);
 }

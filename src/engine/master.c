@@ -4,7 +4,7 @@
 
 #include "engine/master_private.h"
 
-/* a master that closes waits at most this many seconds for new members while other members keep sending */
+/* a master that closes looks for new members for at most this many seconds, even if events keep coming */
 static const double NEWLY_COME_S = 0.1;
 
 kl_delivery_list kl_master_take(kl_master *m) {
@@ -13,9 +13,9 @@ kl_delivery_list kl_master_take(kl_master *m) {
     return taken;
 }
 
-/* --- life --- */
+/* --- making and freeing a master --- */
 
-enum { ATTEMPTS = 5 }; /* default */
+enum { ATTEMPTS = 5 }; /* default of kl_master_options.attempts */
 
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
                             kilter_error *error) {
@@ -60,7 +60,7 @@ void kl_master_free(kl_master *m) {
     free(m);
 }
 
-/* --- work --- */
+/* --- messages and other events --- */
 
 static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_heartbeat heartbeat;
@@ -101,7 +101,7 @@ static kilter_status on_message(kl_master *m, member *one, kl_message *message, 
     case KL_WANT:
         return kl_master_on_peer_message(m, one, message, error);
     default:
-        return kl_master_expel(m, one, "sent a message this version does not know", error);
+        return kl_master_expel(m, one, "sent a message that this version of Kilter does not know", error);
     }
 }
 
@@ -120,7 +120,7 @@ static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error
     return status;
 }
 
-/* --- runs --- */
+/* --- turns of the master, and its end --- */
 
 static double work_due_s(const kl_master *m) {
     if (kl_master_is_abandoned(m))
@@ -200,7 +200,7 @@ static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
             return;
         if (event.kind == KL_EVENT_JOINED)
             kl_send(m->transport, event.peer, end, NULL);
-        /* the first event NONE may come from kl_transport_wake(), so wait for a second one */
+        /* the first event NONE may come from kl_transport_wake(), so end only at the second one */
         silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0;
         kl_message_release(&event.message);
     }

@@ -175,14 +175,14 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
     if (!is_this_program(m, &hello)) {
         char why[160];
         snprintf(why, sizeof why,
-                 "runs %.40s, the master %.40s: start the same program, of the same name, everywhere",
+                 "runs program %.40s, but the master runs %.40s: use the same program name everywhere",
                  hello.program, m->options.program);
         return kl_master_expel(m, one, why, error);
     }
     if (strcmp(hello.program_version, m->options.program_version ? m->options.program_version : "") != 0) {
         char why[160];
         snprintf(why, sizeof why,
-                 "runs version '%.40s' of the program, the master '%.40s': use the same version everywhere",
+                 "runs program version '%.40s', but the master runs '%.40s': use one version everywhere",
                  hello.program_version, m->options.program_version ? m->options.program_version : "");
         return kl_master_expel(m, one, why, error);
     }

@@ -33,8 +33,8 @@ kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grai
         return KILTER_ERR_MEMORY;
     kl_line alone = m->planning.alone;
     if (m->run.number > 0 && m->run.summary.tasks > 0)
-        kl_line_add(&alone, (double)m->run.summary.tasks,
-                    spent_s); /* spent_s may still change; kl_master_spent() sets the final value */
+        /* spent_s may still change; kl_master_spent() sets the final value */
+        kl_line_add(&alone, (double)m->run.summary.tasks, spent_s);
     kl_balance_grain(&m->balance, 0, lanes, look);
     learn_lost(m, look);
     kl_balance_grain(&m->balance, work, lanes, look);

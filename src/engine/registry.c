@@ -1,5 +1,5 @@
-/* The list of the farm's members. A member is found by its peer, or by its index in the load balance
- * (place). */
+/* The list of the farm's members. A member is found by its connection (peer), or by its index in the load
+ * balance (place). */
 #include <stdlib.h>
 #include <string.h>
 

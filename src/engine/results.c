@@ -31,7 +31,7 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
     return status == KILTER_OK && !at_other ? kl_master_suspect(m, one, span, error) : status;
 }
 
-/* --- results --- */
+/* --- taking results --- */
 
 /* Return whether the segment contains results of this chunk, and begins with task `at`. */
 static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s) {

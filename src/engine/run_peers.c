@@ -28,7 +28,7 @@ static kilter_status post(kl_master *m, kl_peer peer, kl_buffer *message, kilter
     return status;
 }
 
-/* --- results --- */
+/* --- results that peers report --- */
 
 static kilter_status deliver_sum(kl_master *m, kilter_bytes sum, const kl_ranges *tasks,
                                  kilter_error *error) {
@@ -178,7 +178,7 @@ static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_er
     return status;
 }
 
-/* --- steps --- */
+/* --- steps of the root, and the actions that they return --- */
 
 static kilter_status send_note(kl_master *m, const kl_node_action *a, kilter_error *error) {
     kl_run_peers *p = &m->peers;
@@ -249,8 +249,8 @@ static bool may_deal(const kl_master *m) {
 }
 
 /* Return whether the master should deal the remaining tasks, because too many peers died. Perhaps workers
- * cannot reach each other, or one task kills its workers. A master that deals tasks finds such a task by
- * counting its attempts. */
+ * cannot reach each other, or one task kills its workers. A master that deals tasks finds such a task,
+ * because it counts the attempts of each task. */
 static bool too_many_deaths(const kl_master *m) {
     const kl_run_peers *p = &m->peers;
     return may_deal(m) && p->deaths > m->options.attempts + p->count / 10;
@@ -627,7 +627,7 @@ static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *erro
     if (counted)
         status = kl_balance_take_over(&m->balance, (kl_spans){counted->at, counted->count}, error);
     if (m->options.warn)
-        m->options.warn(m->options.self, "the master deals the rest of the run, because ", why);
+        m->options.warn(m->options.self, "the master deals the remaining tasks of the run, because ", why);
     disband(m);
     forget(m);
     p->on = false;

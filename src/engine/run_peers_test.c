@@ -19,9 +19,8 @@
 enum {
     MOST_TASKS = 3000,
     MOST_WORKERS = 24,
-    NOTE_AT = 17
-}; /* NOTE_AT: offset of a note (message between
-      peers) in the bytes that are sent */
+    NOTE_AT = 17 /* offset of a note (message between peers) in the bytes that are sent */
+};
 
 typedef struct world {
     stepped_farm farm;
@@ -108,8 +107,8 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             /* enough attempts that the master never deals the tasks itself because workers
-                              * died */
+                             /* a large limit, so that the master never deals the tasks itself because
+                              * workers died */
                              .attempts = 1000,
                              .attended = seed % 2,
                              .room = MOST_WORKERS,

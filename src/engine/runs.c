@@ -245,7 +245,7 @@ kilter_status kl_master_check_workers(kl_master *m, kilter_error *error) {
         return KILTER_OK;
     end_run(m, "no worker left");
     return kl_fail(error, KILTER_ERR_NO_WORKER,
-                   "no worker is left with %llu of %llu tasks not done; the last loss: %s",
+                   "no worker is left, but %llu of %llu tasks are not done; the last loss: %s",
                    (unsigned long long)(m->run.summary.tasks - m->run.done),
                    (unsigned long long)m->run.summary.tasks, m->members.last_loss);
 }

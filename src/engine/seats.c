@@ -8,7 +8,7 @@ static void set_resting(kl_master *m, member *one, bool resting) {
     if (one->resting == resting)
         return;
     one->resting = resting;
-    m->members.resting += resting ? 1 : UINT32_MAX; /* + 1 or − 1 */
+    m->members.resting += resting ? 1 : UINT32_MAX; /* adding UINT32_MAX subtracts 1 */
     kl_balance_rest(&m->balance, one->worker, resting);
     m->feeding.all = true;
 }
@@ -53,8 +53,8 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
-/* Move a worker towards the end of the list if a faster worker is bound to the same cores. The two would
- * slow each other down. */
+/* Move a worker towards the end of the list if a faster worker is bound to the same cores. Two workers on the
+ * same cores would slow each other down. */
 static void spread(candidate *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const member *one = list[i].member;

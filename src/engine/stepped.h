@@ -33,7 +33,7 @@ typedef struct stepped_actor {
     kl_transport *transport;
     stepped_wire wire;
     kl_worker_options options;
-    kl_worker *worker; /* NULL: gone */
+    kl_worker *worker; /* NULL: the worker has left or died */
     kl_peer endpoint;
     bool refuses; /* true: the worker's start function fails */
     bool killed;  /* true: the worker died in a task; the task's function sets this */
@@ -49,8 +49,8 @@ typedef struct stepped_farm {
     stepped_actor *workers;
     uint32_t count;
     double send_s; /* seconds of the sender's time that sending a message takes */
-    /* true: workers that are not needed are released; the test sets the fields from here up to `attempts`
-     * before it opens the farm */
+    /* The test sets the fields from here up to `attempts` before it opens the farm. If `release` is true,
+     * workers that are not needed are released. */
     bool release;
     bool whole_team; /* true: all workers are active, and none rests */
     /* number of active workers in the first run; 0: all connected workers */

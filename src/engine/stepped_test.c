@@ -174,8 +174,8 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
         uint32_t workers = 2 + kl_mix64(seed) % 5;
         stepped_farm f = {0};
         stepped_open(&f, kl_policy_name(policy), workers, 50e-6, work);
-        for (uint32_t i = 1; i < workers;
-             i++) /* all workers but the first may die at any moment, even while they join */
+        /* all workers but the first may die at any moment, even while they join */
+        for (uint32_t i = 1; i < workers; i++)
             f.workers[i].dies_s = 0.3 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         stepped_gather(&f);
         check_run(&f, 300, 0, seed % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, true, seed % 3 == 0);
@@ -193,7 +193,7 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     stepped_gather(&f);
     kilter_error error;
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 1000}, &error), KILTER_ERR_NO_WORKER);
-    assert_non_null(strstr(error.text, "of 1000 tasks not done; the last loss: worker 1"));
+    assert_non_null(strstr(error.text, "of 1000 tasks are not done; the last loss: worker 1"));
     kilter_farm_summary summary;
     kl_master_summary(f.master, &summary);
     assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
@@ -528,7 +528,7 @@ static void the_fastest_stay(void **state) {
     check_run(&f, 600, 2, KILTER_BY_ARRIVAL, false, false);
     kl_master_state(f.master, &s);
     assert_int_equal(s.present, 6);
-    assert_string_equal(s.decision, "6 workers, as the farm chooses: set by hand");
+    assert_string_equal(s.decision, "6 workers: the farm chooses the number again, as set by hand");
     stepped_close(&f);
 }
 
@@ -674,8 +674,8 @@ static void released_workers_leave_once_it_is_sure(void **state) {
         run_s(&f, 100);
     uint32_t left = kl_master_ready(f.master), alive = 0;
     assert_int_equal(left, working(&f));
-    assert_int_equal(kl_master_refused(f.master),
-                     0); /* workers that were released must not count as refused */
+    /* workers that were released must not count as refused */
+    assert_int_equal(kl_master_refused(f.master), 0);
     for (uint32_t i = 0; i < f.count; i++)
         alive += f.workers[i].worker != NULL;
     assert_int_equal(alive, left);

@@ -92,7 +92,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
         uint32_t workers = m->staff.by_hand ? m->staff.seats : m->members.ready;
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->staff.by_hand ? "%u worker%s: set by hand"
-                                  : "%u worker%s, as the farm chooses: set by hand",
+                                  : "%u worker%s: the farm chooses the number again, as set by hand",
                  workers, workers == 1 ? "" : "s");
         record(m, KL_DECIDES_WORKERS, m->staff.seats, NULL);
     }

@@ -156,7 +156,7 @@ static kilter_status take_workers(const kl_control_setting *setting, const kl_fa
                                   kl_tuning *tuning, kilter_error *error) {
     uint32_t there = s->present + s->resting;
     if (setting->workers > there)
-        return kl_fail(error, KILTER_ERR_RANGE, "workers=%u: there %s %u", setting->workers,
+        return kl_fail(error, KILTER_ERR_RANGE, "workers=%u: there %s only %u", setting->workers,
                        there == 1 ? "is" : "are", there);
     tuning->workers = setting->workers;
     tuning->set |= KL_TUNE_WORKERS;

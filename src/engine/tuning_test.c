@@ -24,7 +24,7 @@ static kl_farm_state a_farm(void) {
 
 typedef struct setting_case {
     kl_control_setting setting;
-    const char *pending; /* name of the policy that was set for the next run; NULL: none was set */
+    const char *pending; /* name of the policy that waits for the next run; NULL: no policy waits */
     bool running;
     kilter_status status;
     unsigned set;
@@ -42,7 +42,12 @@ static void a_setting_is_taken_or_refused_as_a_whole(void **state) {
         {{.policy_given = true, .policy = ""}, NULL, false, KILTER_ERR_USAGE, 0, "no such policy"},
         {{.workers_given = true, .workers = 4}, NULL, false, KILTER_OK, KL_TUNE_WORKERS, "next run"},
         {{.workers_given = true, .workers = 0}, NULL, false, KILTER_OK, KL_TUNE_WORKERS, "next run"},
-        {{.workers_given = true, .workers = 5}, NULL, false, KILTER_ERR_RANGE, 0, "workers=5: there are 4"},
+        {{.workers_given = true, .workers = 5},
+         NULL,
+         false,
+         KILTER_ERR_RANGE,
+         0,
+         "workers=5: there are only 4"},
         {{.factor_given = true, .factor = 0.3}, NULL, false, KILTER_ERR_USAGE, 0, "auto has no factor"},
         {{.factor_given = true, .factor = 0.3}, "dpf", true, KILTER_OK, KL_TUNE_FACTOR, "next run"},
         {{.factor_given = true, .factor = 0.3}, "daf", true, KILTER_ERR_USAGE, 0, "daf has no factor"},

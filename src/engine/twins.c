@@ -53,7 +53,7 @@ static bool spread(kl_twins *t, uint64_t bucket_count) {
         return false;
     t->buckets = buckets;
     t->bucket_count = bucket_count;
-    memset(buckets, 0xff, bucket_count * sizeof *buckets); /* NONE */
+    memset(buckets, 0xff, bucket_count * sizeof *buckets); /* set each bucket to NONE */
     for (uint64_t i = 0; i < t->count; i++)
         hang(t, i);
     return true;

@@ -48,7 +48,7 @@ kilter_status kl_master_suspect(kl_master *m, const member *last, kl_span span, 
     return KILTER_OK;
 }
 
-/* Results with at least this many bytes keep their message; smaller ones are copied. */
+/* Results with at least this many bytes stay in their message; smaller results are copied. */
 static const size_t KEEP_BYTES = 16384;
 
 kilter_status kl_master_deliver(kl_master *m, const member *one, kl_span tasks, kilter_bytes results,
@@ -157,7 +157,7 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
                : kl_fail(error, KILTER_ERR_MEMORY, "trying a task again: memory ran out");
 }
 
-/* --- tasks that workers return undone --- */
+/* --- tasks that workers return without having done them --- */
 
 /* Deal tasks again that were all lost `losses` times and failed `failures` times. If the tasks were lost too
  * often, they fail. */

@@ -11,7 +11,7 @@
  * long */
 static const double LOOK_S = 0.1;
 
-/* --- life --- */
+/* --- making and freeing a worker --- */
 
 kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_transport *transport,
                             kl_worker **worker, kilter_error *error) {
@@ -116,8 +116,9 @@ static kilter_status say_hello(kl_worker *w, kilter_error *error) {
 }
 
 static kilter_status malformed(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_PEER,
-                   "a message of the master cannot be read: start master and workers from the same version");
+    return kl_fail(
+        error, KILTER_ERR_PEER,
+        "a message of the master cannot be read: start master and workers from the same version of Kilter");
 }
 
 static int start(kl_worker *w) {
@@ -189,7 +190,8 @@ static kilter_status on_end(kl_worker *w, const kl_message *m, kilter_error *err
     char why[160];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
     w->leaving.dismissed = *why;
-    return *why ? kl_fail(error, KILTER_ERR_PEER, "the master sent worker %u away: it %s", w->index, why)
+    return *why ? kl_fail(error, KILTER_ERR_PEER, "worker %u was sent away by the master, because it %s",
+                          w->index, why)
                 : kl_fail(error, KILTER_ENDED, "the farm is closed");
 }
 
@@ -206,7 +208,7 @@ static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *e
     kl_wire_get_text(m->data, m->size, why, sizeof why);
     kl_renew(&w->leaving, "%s", why);
     w->leaving.dismissed = true;
-    return kl_fail(error, KILTER_ENDED, "worker %u begins anew: %s", w->index, why);
+    return kl_fail(error, KILTER_ENDED, "a new worker replaces worker %u, which %s", w->index, why);
 }
 
 static kilter_status on_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error) {
@@ -270,7 +272,7 @@ static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error
     return status;
 }
 
-/* --- turns --- */
+/* --- turns of the worker --- */
 
 static kilter_status wait_for(kl_worker *w, double timeout_s, kl_event *event, kilter_error *error) {
     if (!w->core)

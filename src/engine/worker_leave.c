@@ -1,4 +1,4 @@
-/* Whether the worker must leave, and why, and whether a new worker replaces it. */
+/* Store whether and why the worker must leave, and whether a new worker replaces it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

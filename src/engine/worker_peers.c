@@ -18,8 +18,9 @@ static kilter_status no_memory(kilter_error *error) {
 }
 
 static kilter_status malformed(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_PEER,
-                   "a message about peers cannot be read: start master and workers from the same version");
+    return kl_fail(
+        error, KILTER_ERR_PEER,
+        "a message about peers cannot be read: start master and workers from the same version of Kilter");
 }
 
 static void drop_block(block *b) {
@@ -158,7 +159,7 @@ static kilter_status begin(kl_worker *w, uint64_t task, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* --- steps --- */
+/* --- steps of the peer, and the actions that they return --- */
 
 static kilter_status send_note(kl_worker *w, const kl_node_action *a, kilter_error *error) {
     peering *p = w->peers;
@@ -293,7 +294,7 @@ kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error) {
                 error);
 }
 
-/* --- messages --- */
+/* --- messages from the master and from other peers --- */
 
 static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *error) {
     if (!kl_wire_get_plain(m->data, m->size))

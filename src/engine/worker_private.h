@@ -16,8 +16,8 @@ typedef struct peering peering; /* worker_peers.c */
 typedef struct queued {
     struct queued *next;
     kl_message message;
-    /* true: the message holds shared data, and the fields after this one are unused; false: the message is a
-     * chunk */
+    /* true: the message holds shared data, and the fields after this one are unused; false: the message is
+     * a chunk */
     bool is_shared;
     bool is_peers; /* true: the item is a single task that the worker does as a peer of other workers */
     kl_chunk_head head;
@@ -160,7 +160,8 @@ struct kilter_result {
 };
 
 typedef struct hand {
-    /* true: the worker is doing a task, called the task at hand: the next task of the queue's first item */
+    /* true: the worker is doing a task, which is called the task at hand. It is the next task of the queue's
+     * first item. */
     bool at_work;
     /* true: the result is sent in a message of its own, without a copy; false: it is appended to
      * outbox.out */
@@ -172,7 +173,7 @@ typedef struct hand {
     kl_buffer making; /* result that the work function is writing; no other thread uses it */
     kl_buffer input;  /* copy of the task's input, if the input was not aligned */
     uint64_t done;    /* number of tasks done so far */
-    double task_s;    /* mean seconds of the last tasks; 0: unknown */
+    double task_s;    /* mean seconds per task, over the last tasks; 0: unknown */
 } hand;
 
 typedef struct shared_data {
@@ -315,7 +316,7 @@ kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error);
 void kl_peering_stop(kl_worker *w, uint64_t before); /* forget all runs whose number is below `before` */
 void kl_peering_free(peering *p);
 
-/* --- worker.c: messages, turns, life --- */
+/* --- worker.c: making and freeing a worker, its messages and its turns --- */
 
 /* Receive and handle messages. If there is no work, wait up to timeout_s for the first message. */
 kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *error);

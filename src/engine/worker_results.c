@@ -14,7 +14,8 @@
  * recent answer time, and multiplies it by ANSWER_MEMORY at each answer. An answer time above ANSWER_MOST_S
  * counts as ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
-/* relative difference that the speeds of two clocks may have; it is twenty times the usual 50 millionths */
+/* relative difference that the speeds of two clocks may have; it is twenty times the usual difference of
+ * 50 millionths */
 static const double CLOCKS_DIFFER = 1e-3;
 
 /* --- sending --- */
@@ -72,8 +73,8 @@ void kl_end_segment(outbox *o) {
 /* --- requesting more chunks --- */
 
 /* Measure the round trip of a request and its chunk, if the worker had no work meanwhile. The time for which
- * the request waited at the master is subtracted. This waiting time must not be too long, because the clocks
- * of two hosts run at different speeds. */
+ * the request waited at the master is subtracted. If this waiting time is long, nothing is measured, because
+ * the clocks of two hosts run at different speeds. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     double took_s = now_s - a->asked_at_s - head->held_s;
     if (!head->quiet || !a->asked || !a->idle || a->bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
@@ -82,8 +83,9 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* Store the time from a request to its chunk, so that the next request is sent early enough. If other threads
- * use the master's core, an answer may take several time slices of the scheduler. */
+/* Store the time from a request until its chunk arrived, so that the next request is sent early enough.
+ * This time may be long: if other threads use the master's core, an answer may take several time slices of
+ * the scheduler. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
     /* an answer in another run does not count, because the program may have computed between the two runs */
@@ -121,7 +123,7 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
         w->asking.bytes = (double)o->out.size;
     }
     kl_buffer_clear(&o->out);
-    /* get another buffer from the transport, because the lent one was sent away with a large message */
+    /* get another buffer from the transport, because the buffer that it lent was sent with a large message */
     if (o->out.borrowed)
         kl_lend(w->transport, w->master, 0, &o->out);
     o->segments = 0;

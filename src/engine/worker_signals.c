@@ -7,7 +7,7 @@
 #include "engine/worker_private.h"
 
 /* Least seconds between two checks of the folder. Frequent checks would cost much, because files in a network
- * folder are slow. The authors of the policy use the same pause. */
+ * folder are slow. The paper on these signals (Galyuk et al. 2007) uses the same pause. */
 static const double PAUSE_S = 0.1;
 
 static signalling *signals_of(const kl_worker *w) {

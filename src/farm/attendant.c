@@ -2,8 +2,8 @@
  * Without this second thread, senders would wait for the end of a long task. The attending thread also
  * receives SIGTERM for the worker. */
 /* Only one of the two threads may use the worker at a time: the thread that has the turn. The worker's thread
- * gives the turn away when a task begins, and takes it back afterwards. Each of these changes costs one
- * atomic operation. The worker's thread sleeps on the mutex only while the attending thread handles
+ * gives the turn away when a task begins, and takes the turn back when the task ends. Each of these two steps
+ * costs one atomic operation. The worker's thread sleeps on the mutex only while the attending thread handles
  * messages. */
 #include <errno.h>
 #include <poll.h>
@@ -65,7 +65,7 @@ static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     return calls;
 }
 
-/* If the worker is in a task, answer its messages. Return whether it is in a task. */
+/* If the worker is in a task, answer its messages. Return whether the worker is in a task. */
 static bool attend(kl_attendant *a) {
     pthread_mutex_lock(&a->attending);
     bool busy = take_turn(a, ATTENDANT);

@@ -1,11 +1,13 @@
 /* Runs of a farm, and the two threads of a master: the caller's thread and the service thread. If only one
- * thread may use the transport, there is no service thread, and the caller's thread does its work, too. */
+ * thread may use the transport, there is no service thread, and the caller's thread also does the work of
+ * the service thread. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
-/* The callback has received all results so far. Check whether it can still add tasks to the run. */
+/* Note that the callback has received all results so far. Check whether the callback can still add tasks
+ * to the run. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -44,23 +46,22 @@ static kilter_status check_organised(const kilter_farm *f, const kilter_run *run
     if (!run->reduce)
         return KILTER_OK;
     if (!f->settings.options.combine || !run->results)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "a run's reduce without %s: give the function that combines two results, and memory for "
-            "their combination",
-            f->settings.options.combine ? "results" : "the farm's combine");
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "a run with `reduce`, but without %s: give the function that combines two results, "
+                       "and memory for their combination",
+                       f->settings.options.combine ? "results" : "the farm's combine");
     return KILTER_OK;
 }
 
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     if (run->shared.size > KL_WIRE_MOST_BYTES)
-        return kl_fail(error, KILTER_ERR_RANGE, "shared data of %zu bytes: at most %d can be sent",
+        return kl_fail(error, KILTER_ERR_RANGE, "shared data of %zu bytes: at most %d bytes can be sent",
                        run->shared.size, KL_WIRE_MOST_BYTES);
     for (uint64_t i = 0; run->inputs && i < run->tasks; i++)
         if (run->inputs[i].size > KL_WIRE_MOST_BYTES)
             return kl_fail(error, KILTER_ERR_RANGE,
-                           "input of task %llu has %zu bytes: at most %d can be sent", (unsigned long long)i,
-                           run->inputs[i].size, KL_WIRE_MOST_BYTES);
+                           "input of task %llu has %zu bytes: at most %d bytes can be sent",
+                           (unsigned long long)i, run->inputs[i].size, KL_WIRE_MOST_BYTES);
     return KILTER_OK;
 }
 
@@ -90,8 +91,8 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     return ended;
 }
 
-/* Return the error that ended the run early, as the service thread has stored it. KILTER_OK: there is none.
- */
+/* Return the error that ended the run early, as the service thread has stored it. KILTER_OK: no error
+ * ended it early. */
 static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     kilter_error failure = f->run.failure;

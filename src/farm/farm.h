@@ -6,7 +6,7 @@
 #include "engine/engine.h"
 #include "sys/options.h"
 
-/* Fill in `hello` for a worker in this process: its host and its process number. */
+/* Write to `hello` the host and the process number of this process, which is a worker. */
 void kl_worker_introduce(void *self, kl_hello *hello);
 
 /* --- progress.c: the progress of a farm that a command of Kilter opened itself --- */
@@ -28,7 +28,7 @@ typedef struct kl_settings {
     char *arguments;      /* the program's arguments, as text; NULL: the program did not pass any */
     kl_limits limits;     /* limits of time and memory for a task and for a worker */
     kl_own_policies *own; /* policies that the program itself defines; NULL: none */
-    /* shared memory for messages of local workers, made before they are forked; NULL: none */
+    /* shared memory for messages of local workers, made before these workers are forked; NULL: none */
     kl_arenas *arenas;
 } kl_settings;
 
@@ -39,7 +39,7 @@ kl_option_list kl_farm_options(void);
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);
 /* Check that this transport can enforce the limits of tasks and workers in the settings. KILTER_ERR_USAGE:
- * it cannot. */
+ * the transport cannot enforce them. */
 kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
                                           kilter_error *error);
 /* return whether the option --team names the record of an earlier farm */

@@ -46,16 +46,16 @@ static bool is_when(const plan *p, const char *when) {
     return strcmp(p->when, when) == 0;
 }
 
-/* Return the number of workers that are killed in a run of a series of runs. Every run begins with at least
- * SERIES_LEAST workers. */
+/* Return the number of workers that are killed in a run of a series of runs. The number is so small that
+ * every run of the series begins with at least SERIES_LEAST workers. */
 static int kills_in(uint64_t run, int left, uint64_t *seed) {
     int kills = 1 + (int)(next_random(seed) % SERIES_KILLS);
     int most = left - SERIES_LEAST - (SERIES - 2 - (int)run);
     return run + 1 == SERIES ? left : kills < most ? kills : most > 1 ? most : 1;
 }
 
-/* For a series of runs, choose the run in which this rank is killed. It is killed during this run or soon
- * after it. */
+/* For a series of runs, choose the run in which this rank is killed. The rank is killed during this run or
+ * soon after this run. */
 static void draw_series(plan *p, const int *order, uint64_t seed) {
     int at = 0, workers = p->ranks - 1;
     for (uint64_t run = 0; run < SERIES && at < workers; run++) {
@@ -70,8 +70,8 @@ static void draw_series(plan *p, const int *order, uint64_t seed) {
     }
 }
 
-/* Draw the ranks to kill and the times of the kills from the seed. The ranks are workers, as many as KILLS,
- * or the master. */
+/* Draw the ranks to kill and the times of the kills from the seed. Choose KILLS workers or, if WHEN is
+ * "master", only the master. */
 static void draw(plan *p, uint64_t seed) {
     int order[RANKS_MOST];
     p->kill_after_s = -1;
@@ -120,8 +120,8 @@ static size_t bytes_in(const plan *p, uint64_t run) {
     return is_when(p, "series") && run % 2 ? SERIES_LARGE_BYTES : p->result_bytes;
 }
 
-/* In a series, start the timer that kills this rank, with the rank's first task in the chosen run or after
- * it. */
+/* In a series, start the timer that kills this rank. Start it with the rank's first task in the run
+ * killed_in, or in a later run if the rank gets no task in that run. */
 static void begin_to_die(plan *p, uint64_t run) {
     if (!is_when(p, "series") || p->kill_after_s < 0 || run < p->killed_in)
         return;
@@ -150,7 +150,7 @@ typedef struct tally {
     uint8_t seen[TASKS], *right;
 } tally;
 
-/* Return what is wrong with an outcome; NULL: nothing is. */
+/* Return what is wrong with an outcome; NULL: nothing is wrong. */
 static const char *fault(tally *t, const kilter_outcome *o) {
     if (o->index >= t->plan->tasks)
         return "no task has this number";
@@ -237,9 +237,8 @@ int main(int argc, char **argv) {
     kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, &error);
     if (status == KILTER_OK)
         return be_master(&p, farm);
-    if (p.rank == 0 &&
-        is_deserted(&p,
-                    status)) { /* for a worker, the time until it is killed starts when the worker starts */
+    /* all workers may be dead already, because a worker's timer starts when the worker starts */
+    if (p.rank == 0 && is_deserted(&p, status)) {
         printf("right: 0 of %llu tasks have an outcome, 0 are wrong; %s\n", (unsigned long long)p.tasks,
                error.text);
         return 0;

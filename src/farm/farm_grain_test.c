@@ -17,7 +17,8 @@
 
 enum { ITEMS = 1200 };
 
-/* Add up the squares of this task's part of ITEMS items. The program may have any number of tasks. */
+/* Add up the squares of the items in this task's part of the ITEMS items. The run may have any
+ * number of tasks. */
 static int add_up(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t tasks, sum = 0;
     (void)state;
@@ -156,8 +157,8 @@ static void a_callback_cannot_ask(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
-/* Check that the choice of tasks and the assignment of shares are recorded for each run, with a forecast.
- * The report must compare the forecast with the measured time. */
+/* Check that the record has two kinds of decisions with forecasts: the number of tasks of each run, and the
+ * assignments of shares. The report must compare the forecast with the measured time. */
 static void forecasts_are_in_the_record(void **state) {
     (void)state;
     enum { RUNS = 5 };

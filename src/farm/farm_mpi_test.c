@@ -160,8 +160,9 @@ static void miss_one(void) {
         fflush(stdout);
         MPI_Send(&byte, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD);
     }
-    _exit(
-        0); /* leave without MPI_Finalize(), which would wait for the operation that one rank never begins */
+    /* end without MPI_Finalize(), because MPI_Finalize() would wait for an operation that the last rank never
+     * begins */
+    _exit(0);
 }
 
 int main(int argc, char **argv) {
@@ -177,7 +178,7 @@ int main(int argc, char **argv) {
     char record[64];
     snprintf(record, sizeof record, "/tmp/kilter-mpi-test-%d.kilter", (int)getpid());
     kilter_farm_options options = {.work = work, .start = start, .stop = free};
-    if (single) /* test also that the caller's thread waits until results are on the disk */
+    if (single) /* with --resume, test also that the caller's thread waits until results are on the disk */
         options.resume = record;
     else
         options.record = record;

@@ -1,5 +1,6 @@
-/* Farms whose workers organise a run among themselves, with real processes, threads and kills. The command
- * `farm_peers_test SCHEDULES [FIRST]` runs this number of random schedules of kills. */
+/* Test farms whose workers organise a run among themselves, with real processes, threads and kills. The
+ * command `farm_peers_test SCHEDULES [FIRST]` is not a test. It runs SCHEDULES random schedules of kills,
+ * with the seeds FIRST, FIRST + 1, … (default of FIRST: 1). */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -252,7 +253,8 @@ static const double LOST_S = 0.5;
 
 static char folder[] = "/tmp/kilter-peers-XXXXXX", key_file[64], endpoint[64];
 
-/* Return a slow time. A worker with this clock seems to be a thousand times faster than it is. */
+/* Return the time of a clock that runs a thousand times too slowly. A worker with this clock seems to be a
+ * thousand times faster than it is. */
 static double slow_clock_s(void *self) {
     (void)self;
     return 1e-3 * kl_monotonic_s();
@@ -354,8 +356,8 @@ static void a_peer_that_lies_about_its_rate_changes_no_result(void **state) {
 
 enum { CUT_AT = 50 };
 
-/* Do a task. The worker that begins task number CUT_AT stops itself, so it neither sends nor receives
- * anything. */
+/* Do a task. The first worker that begins a task after CUT_AT tasks have begun stops itself. From then on, it
+ * neither sends nor receives anything. */
 static int work_until_cut(const kilter_task *task, kilter_result *result, void *state) {
     if (atomic_load(&plan->begun) >= CUT_AT && atomic_exchange(&plan->is_cut, 1) == 0) {
         plan->cut_s = kl_monotonic_s();
@@ -365,7 +367,7 @@ static int work_until_cut(const kilter_task *task, kilter_result *result, void *
     return work(task, result, state);
 }
 
-/* Take a result. If a worker was stopped more than half of LOST_S ago, let this worker continue. */
+/* Take a result. If a worker stopped itself more than 0.5·LOST_S seconds ago, let this worker continue. */
 static void take_and_mend(const kilter_outcome *o, void *user) {
     int pid = atomic_load(&plan->cut);
     take(o, user);

@@ -51,14 +51,14 @@ typedef struct kl_known {
     bool reduces;   /* true: the run combines its results */
     kl_stored *rows;
     kl_span *spans; /* spans of tasks whose results are stored */
-    /* count: number of spans. The first `first` spans have tasks with which the run began; the other spans
-     * have tasks that were added later. */
+    /* count: number of spans. first: number of spans, at the beginning of the array, that have tasks with
+     * which the run began. The other spans have tasks that were added later. */
     size_t count, first;
     uint64_t room;
-    uint8_t *taken;               /* a bit for each task whose result was taken */
+    uint8_t *taken;               /* one bit for each task; 1: its stored result was taken */
     kl_trace_addition *additions; /* additions of tasks to this run that an earlier master recorded */
-    /* addition_count: number of recorded additions; repeated: how many of them the present run has made
-     * again */
+    /* addition_count: number of recorded additions; repeated: number of these additions that the present run
+     * has made again */
     size_t addition_count, repeated;
 } kl_known;
 
@@ -77,8 +77,9 @@ typedef struct kl_additions {
 /* Workers that the master started; local.c */
 typedef struct kl_locals {
     kl_socket_dir dir;
-    char *socket;              /* path of the workers' socket in `dir`; NULL: there is none */
-    kl_supervisor *supervisor; /* the supervisor of local worker processes; NULL: there are none */
+    /* ipc endpoint of the workers' socket in `dir`; NULL: there is no such socket */
+    char *socket;
+    kl_supervisor *supervisor; /* the supervisor of local worker processes; NULL: there is no supervisor */
     local_worker *list;        /* [workers] the local worker processes */
     uint32_t cores_each;       /* number of cores for a local worker; 0: workers are not bound */
     uint32_t deaths;           /* number of deaths of local workers since a task was last finished */
@@ -87,7 +88,7 @@ typedef struct kl_locals {
     thread_worker *threads;
 } kl_locals;
 
-/* The user of the farm, and the threads that work for it; use.c */
+/* Which thread uses the farm, and which threads work for the farm; use.c */
 typedef struct kl_usage {
     bool in_use;             /* true: kilter_farm_run() has been called and has not returned */
     clockid_t cpu;           /* CPU clock of the thread that called kilter_farm_run() */
@@ -127,7 +128,7 @@ typedef struct kl_stop {
 
 typedef struct kl_recording { /* recording.c */
     bool decided;
-    bool told; /* true: the master was told to write to the trace */
+    bool told; /* true: the master has been told to write to `trace` */
     kl_trace *trace;
 } kl_recording;
 
@@ -147,7 +148,7 @@ typedef struct kl_growth {
     bool grown;          /* true: no more tasks will be added */
     kl_additions to_add; /* additions of tasks that the master has not taken yet */
     kl_addition *added;  /* additions of tasks that the master has taken, in no fixed order */
-    /* error that the program adds other tasks than an earlier master has stored for this run; only the
+    /* error of an addition whose tasks differ from those that an earlier master stored for this run; only the
      * caller's thread uses this member */
     kilter_error wrong;
 } kl_growth;
@@ -170,7 +171,7 @@ typedef struct kl_screen { /* progress.c */
 typedef struct kl_asked_run {
     const kilter_run *request;
     double spent_s; /* seconds that the caller spent between the last run and this request */
-    /* value of kl_busy_s() when the caller's thread noticed the end of the run */
+    /* what kl_busy_s() returned when the caller's thread noticed the end of the run, in seconds */
     double ended_s;
     bool gathered;            /* true: the workers for which the first run waits are connected */
     bool over;                /* true: the master has all results, or will get no more */
@@ -193,7 +194,7 @@ struct kilter_farm {
     char *signals; /* folder in which peers put files as signals; NULL: none */
     kl_master *master;
     kl_locals local;
-    pthread_mutex_t lock; /* protects all members after it that several threads use */
+    pthread_mutex_t lock; /* protects those members below that several threads use */
     pthread_cond_t news;
     kl_usage usage;
     kl_outside outside;
@@ -261,8 +262,8 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
 /* Write to `how` how the process of a lost local worker ended, if it has ended. The master calls this
  * through kl_master_options. */
 void kl_farm_local_lost(void *farm, uint64_t pid, bool missed, char *how, size_t size);
-/* Replace a local worker that the master ends or that ends itself. The master calls this through
- * kl_master_options. */
+/* Replace a local worker that the master ends or that ends itself. at_once: true if its process is killed
+ * now; false: its process gets time to end. The master calls this through kl_master_options. */
 void kl_farm_renew_local(void *farm, uint64_t pid, bool at_once);
 /* Replace local workers that were lost. Return the seconds until this function must be called again;
  * HUGE_VAL: it need not be called again. */
@@ -292,8 +293,8 @@ void kl_farm_set_on(kilter_farm *farm, bool on); /* Allow runs to be cancelled f
  */
 void kl_farm_open_interrupt(kilter_farm *farm);
 void kl_farm_close_interrupt(kilter_farm *farm);
-/* The error message of a run that a signal cancelled ends with advice how to keep the results or how to
- * continue. Write this advice to `text`. If no signal cancelled a run, write "". */
+/* Write to `text` the end of the error message of a run that a signal cancelled: how to keep results, or how
+ * to continue. If no signal cancelled a run, write "". */
 void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
 
 /* --- resume.c: results that are kept when the master dies --- */

@@ -192,7 +192,8 @@ static void threads_do_every_task_once(void **state) {
 static void farms_live_side_by_side(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
-    /* open the farm that forks first, before this process has threads */
+    /* first open the farm whose workers are processes, because this process must not have threads
+     * when it forks */
     kilter_farm *one = open_farm(counting(counts, 2), "none");
     kilter_farm_options threads = counting(counts, 2);
     threads.transport = "inproc";
@@ -220,7 +221,7 @@ static int count_only(const kilter_task *task, kilter_result *result, void *stat
     return 0;
 }
 
-/* In the callback of the first result, wait until every task is done. This is possible only if the master
+/* In the callback of the first result, wait until every task is done. The wait ends only if the master
  * answers workers during the callback. */
 static void wait_for_all(const kilter_outcome *outcome, void *user) {
     (void)outcome;
@@ -421,7 +422,7 @@ static void when_all_workers_are_dead_the_run_ends(void **state) {
     kilter_farm *farm = open_farm((kilter_farm_options){.work = ends_the_supervisor, .workers = 2}, "none");
     kilter_error error;
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
-    assert_non_null(strstr(error.text, "10 of 10 tasks not done"));
+    assert_non_null(strstr(error.text, "10 of 10 tasks are not done"));
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
     kilter_farm_close(farm, NULL);
 }
@@ -442,7 +443,7 @@ static void a_run_whose_last_replacement_does_not_come_ends(void **state) {
     kilter_farm *farm = open_farm(options, "none");
     kilter_error error;
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 10}, &error), KILTER_ERR_NO_WORKER);
-    assert_non_null(strstr(error.text, "no worker is left with 10 of 10 tasks not done"));
+    assert_non_null(strstr(error.text, "no worker is left, but 10 of 10 tasks are not done"));
     kilter_farm_close(farm, NULL);
     munmap(counts, sizeof *counts);
 }
@@ -753,7 +754,7 @@ static int join_as_another_program(void *arg) {
     options.name = "another";
     if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_ERR_PEER)
         return 1;
-    return strstr(error.text, "runs another, the master farm_test") ? 0 : 2;
+    return strstr(error.text, "runs program another, but the master runs farm_test") ? 0 : 2;
 }
 
 /* Refuse a worker that runs another program, because its results would be taken for results of this program.
@@ -768,9 +769,9 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     kl_master *master;
     pid_t pid;
     int status;
-    assert_int_equal(
-        kl_process_start(join_as_another_program, &j, &pid, NULL),
-        KILTER_OK); /* start this process first, because this forks, and no threads may run then */
+    /* first start the worker's process, because the start forks, and this process must not have threads then
+     */
+    assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL), KILTER_OK);
     assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
@@ -833,7 +834,7 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 typedef struct descriptors {
     int socket, file;
-    /* inode of the socket; in a worker, the number of its descriptor may belong to another file */
+    /* inode of the socket. A worker may have another file under the socket's descriptor number. */
     ino_t of_socket;
 } descriptors;
 
@@ -975,7 +976,7 @@ static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
     assert_int_equal(apart(open_with_few_files), 0);
 }
 
-/* Allow the process to open as many files as the farm needs, and a few more. Then run the farm. */
+/* Set a limit on open files that is a little above what the farm needs. Then run the farm. */
 static int run_with_few_files(void) {
     struct rlimit few = {64, 64};
     setrlimit(RLIMIT_NOFILE, &few);
@@ -995,7 +996,7 @@ static int open_with_little_memory(void) {
     if (!statm || fscanf(statm, "%lu", &pages) != 1)
         return 1;
     fclose(statm);
-    /* bytes for the stacks of two threads */
+    /* limit the address space to what is in use now, and 20 MB for the stacks of two threads */
     rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20);
     setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
     kilter_farm_options options = {.work = chatter, .workers = 1, .record = "none"};
@@ -1028,8 +1029,8 @@ static double peak_bytes(void) {
     return 1024 * kib;
 }
 
-/* Return the master's memory for each task. All results wait at the master, because none is delivered
- * until all tasks are done. */
+/* Return the bytes of memory that the master needs per task. All results wait at the master, because none is
+ * delivered until all tasks are done. */
 static double bytes_per_task(const char *policy, uint64_t tasks) {
     busy_master m = {.counts = new_counts(), .tasks = tasks + 100};
     kilter_farm_options options = counting(m.counts, 2);
@@ -1061,8 +1062,8 @@ static void a_million_tasks_fit_in_little_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* run this test first: later, a new thread could use the stack of an ended thread, and no memory
-         * would be missing */
+        /* run this test first: later, a new thread could reuse the stack of an ended thread, and memory would
+         * not run out */
         cmocka_unit_test(limits_are_asked_for_first),
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),

@@ -21,19 +21,19 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     for (uint64_t i = 0; inputs && i < count; i++)
         if (inputs[i].size > KL_WIRE_MOST_BYTES)
             return kl_fail(error, KILTER_ERR_RANGE,
-                           "input of task %llu has %zu bytes: at most %d can be sent",
+                           "input of task %llu has %zu bytes: at most %d bytes can be sent",
                            (unsigned long long)(lo + i), inputs[i].size, KL_WIRE_MOST_BYTES);
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* Return whether the input is in the same memory as the previous input, so that one copy is enough for
- * both. */
+/* Return whether input `i` is in the same memory as the input before it. If so, one copy is enough
+ * for both inputs. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }
 
-/* Return the size in bytes of a block that holds copies of the inputs and weights; SIZE_MAX / 2: too large.
- */
+/* Return the size in bytes of a block that holds copies of the inputs and weights; SIZE_MAX / 2: the block
+ * would be too large. */
 static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double *weights) {
     size_t each = (inputs ? sizeof *inputs : 0) + (weights ? sizeof *weights : 0);
     if (count > (SIZE_MAX / 2 - sizeof(kl_addition)) / (each + 1))

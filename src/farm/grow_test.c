@@ -63,7 +63,8 @@ typedef struct grove {
     kilter_bytes inputs[NODES];
     uint8_t seen[NODES]; /* number of times that each node was seen */
     uint64_t tasks, given;
-    uint64_t waiting[NODES], waits; /* nodes whose tasks are not added yet */
+    /* waiting: nodes whose tasks are not added yet; waits: number of these nodes */
+    uint64_t waiting[NODES], waits;
     kilter_status refused;
     char why[KILTER_ERROR_TEXT_BYTES];
     /* called when the result of a node's task arrives; NULL: not called */

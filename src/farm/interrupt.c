@@ -18,7 +18,7 @@ typedef struct kl_interrupt {
 
 static const uint64_t END = (uint64_t)1 << 32;
 
-enum { COMMAND_BYTES = 380 }; /* greatest length of a command in an error message; a longer one is left out */
+enum { COMMAND_BYTES = 380 }; /* an error message leaves out a command of this many bytes or more */
 
 void kl_farm_set_on(kilter_farm *f, bool on) {
     pthread_mutex_lock(&f->lock);

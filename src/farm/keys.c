@@ -1,4 +1,4 @@
-/* Settings of a farm's zmq sockets, and the encryption key with which sockets for other machines work. */
+/* Settings of a farm's zmq sockets, and the key that encrypts connections to other machines. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -19,12 +19,13 @@
 
 enum { TASKS = 24, VICTIM = 7, PROCESSES = 256 };
 
-/* How a task behaves. The input of a task names one of these. */
+/* How a task behaves. The input of a task names one of these habits. */
 typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habit;
 
 typedef struct order { /* the input of a task */
     habit habit;
-    /* number of executions in which the task has this habit; later executions are short; 0: all executions */
+    /* number of executions in which the task has this habit; later executions are short; 0: the task has the
+     * habit in all executions */
     uint32_t times;
     char shared[96]; /* name of a file with counts that all workers share */
 } order;
@@ -308,7 +309,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
 static void a_task_that_eats_memory_fails(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* skip the test with a sanitizer, whose own memory would count */
+    skip(); /* skip the test with a sanitizer, because the sanitizer's own memory would count */
 #endif
     scene s;
     open_scene(&s, SHORT, EATS, 0);

@@ -6,7 +6,7 @@
 
 #include "farm/farm_private.h"
 
-/* seconds after which local workers that have not ended are killed */
+/* a local worker that was told to end is killed if it has not ended within this number of seconds */
 static const double FINISH_PATIENCE_S = 5;
 static const double JOIN_PATIENCE_S = 60; /* seconds within which a replacement must connect to the master */
 /* seconds between two checks of worker processes, while some of them are starting */
@@ -116,8 +116,7 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
         local->kill_at_s = 0;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
-        /* the process has a connection or has not ended, so the master will notice itself when the worker is
-         * lost */
+        /* the process still runs or is connected, so the master itself will notice when the worker is lost */
         local->lost = false;
 }
 
@@ -134,8 +133,8 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
-/* Tell the master how many workers are being started or will be started, because a run waits for these. A
- * lost worker does not count while its process lives, because it may reconnect. */
+/* Tell the master how many workers are being started or will be started, because a run waits for these
+ * workers. A lost worker does not count while its process lives, because it may reconnect. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
     /* if none of the processes lives, the supervisor itself may have ended */
@@ -148,7 +147,7 @@ static uint32_t tell_who_comes(kilter_farm *f) {
     return coming;
 }
 
-/* seconds to wait for the end of a process after its connection has ended */
+/* seconds to wait for the end of a worker's process after the worker's connection has ended */
 static const double END_PATIENCE_S = 0.1;
 
 void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t size) {

@@ -1,5 +1,5 @@
-/* Open and close a farm. How the process was started decides whether it is a master or a worker. It also
- * decides which transport and workers a master uses. */
+/* Open and close a farm. From how the process was started, decide whether it is a master or a worker. For a
+ * master, also decide which transport and which workers it uses. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -47,8 +47,9 @@ static void free_deliveries(kl_delivery_list *list) {
     }
 }
 
-/* Free a master, even if it was only partly made. KILTER_ERR_RECORD: the record is incomplete. The record
- * must be closed after its last row is written, and before the results in it are freed. */
+/* Free a master, even if it was only partly made. KILTER_ERR_RECORD: the record is incomplete. The
+ * record must be closed after its last row is written, and before results are freed, because waiting
+ * rows point to results. */
 static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
     if (f->master) {
@@ -88,8 +89,8 @@ static kilter_farm *new_farm(kl_settings *settings) {
     return f;
 }
 
-/* Return the seconds within which a new peer must say who it is. Ranks and threads are known already, so
- * they have no limit. */
+/* Return the seconds within which a new peer must say who it is. There is no such limit for ranks and
+ * threads, because they are known already. */
 static double greeting_s(const kilter_farm *f) {
     static const double LEAST_S = 10;
     double lost_after_s = f->settings.options.lost_after_s;
@@ -126,7 +127,8 @@ static kilter_status make_signals(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE, "--shared-folder: %.200s; name a folder that can be written",
                        why.text);
     if (strlen(f->signals) >= sizeof((kl_peers_head *)NULL)->signals)
-        return kl_fail(error, KILTER_ERR_USAGE, "--shared-folder: the name of '%.120s' is too long", folder);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--shared-folder: the path '%.120s' is too long; name another folder", folder);
     return KILTER_OK;
 }
 
@@ -180,7 +182,8 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     return KILTER_OK;
 }
 
-/* Return the default number of workers: one for each core, or one for each group of cores of a worker. */
+/* Return the default number of workers: one for each core or, if --bind gives each worker several cores, one
+ * for each such group of cores. */
 static uint32_t default_workers(const kl_settings *s) {
     bool threads = s->transport && strcmp(s->transport, "inproc") == 0;
     uint32_t cores = kl_core_count(), each = s->bind && !threads ? (uint32_t)strtoul(s->bind, NULL, 10) : 0;
@@ -242,9 +245,9 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     f->transport = transport;
     f->workers = (uint32_t)size - 1;
     if (size < 2)
-        status =
-            kl_fail(error, KILTER_ERR_USAGE,
-                    "--transport mpi: the only rank is the master: start at least two, as in mpirun -n 2");
+        status = kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--transport mpi: the only rank is the master; start at least two ranks, as in mpirun -n 2");
     return become_master(f, status, farm, error);
 }
 
@@ -280,7 +283,8 @@ kilter_status kl_farm_open(const kilter_farm_options *options, int *argc, char *
     if (status == KILTER_OK && settings.resume && !settings.join)
         status = kl_farm_check_resume(settings.resume, error);
     if (status == KILTER_OK && settings.resume && simulated)
-        status = kl_fail(error, KILTER_ERR_USAGE, "--resume: a simulated machine stores no results");
+        status = kl_fail(error, KILTER_ERR_USAGE,
+                         "--resume: a simulated machine stores no results; leave --resume out");
     if (status == KILTER_OK && simulated && !mpi)
         status = kl_fail(error, KILTER_ERR_USAGE, "--%s: a simulated machine has the mpi transport only",
                          settings.listen ? "listen"
@@ -306,7 +310,8 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, status,
                        "closing the farm: a run has not returned; close the farm after the run, and not from "
                        "the callback");
-    kl_farm_close_control(f); /* close the control socket; no other thread uses the master any more */
+    /* when the control socket is closed, the control thread no longer uses the master */
+    kl_farm_close_control(f);
     kl_farm_close_interrupt(f);
     kl_farm_end_service(f);
     return tear_down(f, error);

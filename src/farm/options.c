@@ -10,7 +10,7 @@
 #define FIELD(member) offsetof(kl_settings, member)
 #define AT(member)    .offset = FIELD(member)
 
-/* --- functions that read values that are more than a number or a word --- */
+/* --- functions that read option values which are not just a number or a word --- */
 
 static kilter_status check_policy(const kl_value *v) {
     return kl_help_find(v->text) || kl_own_policies_find(((const kl_settings *)v->into)->own, v->text)
@@ -60,7 +60,7 @@ static kilter_status read_timeout(const kl_value *v) {
     return KILTER_OK;
 }
 
-/* Read "500M" or "2G". */
+/* Read a size of memory, such as "500M" or "2G". */
 static kilter_status read_memory(const kl_value *v) {
     char *end, unit;
     double value = strtod(v->text, &end);
@@ -158,8 +158,8 @@ static const struct {
      "Seconds that the ranks of an MPI program wait for each other at the start; 0 waits for ever (default: "
      "300)."},
     {"KILTER_MPI_SHIELD",
-     "1 runs each rank of a farm in a child process. With mpiexec -disable-auto-cleanup of MPICH, the others "
-     "then survive the death of a rank."},
+     "1 runs each rank of a farm in a child process. With mpiexec -disable-auto-cleanup of MPICH, the other "
+     "ranks then survive the death of a rank."},
     {"KILTER_CHECK", "1 makes loops check that all ranks make the same calls, and report each access to "
                      "another rank's rows; 0 turns these checks off in debug builds."},
     {"KILTER_LIBEXEC",
@@ -169,8 +169,8 @@ static const struct {
      "Seconds a simulated master takes for a message on a host of speed 1 (default: 1e-5)."},
     {"KILTER_QUANTUM_S", "Seconds of the scheduler's time slice in simulated loops (default: 0)."},
     {"KILTER_RUN",
-     "Set by kilter run for the master, which then does not print how to start workers. With @NAME, "
-     "this is the name of its control socket."},
+     "Set by kilter run for the master, which then does not print how to start workers. A value that "
+     "begins with @ is the name of the master's control socket."},
 };
 enum { VARIABLE_COUNT = sizeof VARIABLES / sizeof *VARIABLES };
 
@@ -206,7 +206,9 @@ static kilter_status from_program(const kilter_farm_options *options, kl_setting
     if (own != KILTER_OK)
         return own;
     if ((options->name && !*options->name) || (options->version && !*options->version))
-        return kl_fail(error, KILTER_ERR_USAGE, "opening a farm: options.name or options.version is empty");
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "opening a farm: options.name or options.version is empty; "
+                       "give a text or NULL");
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         const kl_option *o = &OPTIONS[i];
         const void *field = (const char *)settings + o->offset;
@@ -280,7 +282,7 @@ kilter_status kl_settings_check_transport(const kl_settings *s, const char *tran
     if (!limit || strcmp(transport, "zmq") == 0)
         return KILTER_OK;
     return kl_fail(error, KILTER_ERR_USAGE,
-                   "--%s: with --transport %s a single worker cannot be ended; it needs zmq", limit,
+                   "--%s: with --transport %s a single worker cannot be ended; use --transport zmq", limit,
                    transport);
 }
 
@@ -301,20 +303,21 @@ static kilter_status check(const kl_settings *settings, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE, "--%s: needs --transport zmq, not %s",
                        s->listen ? "listen" : "join", s->transport);
     if (s->key && strcmp(s->key, "-") == 0 && !s->join)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "--key -: only a worker, with --join, reads its key there; name a file");
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--key -: only a worker (--join) can read its key from the standard input; name a file");
     bool peers = s->organise && strcmp(s->organise, "peers") == 0;
     if (s->once && peers)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "--once and --organise peers: peers may copy tasks; leave one of them out");
+                       "--once and --organise peers: peers may copy tasks; leave one of the two options out");
     if (s->policy && kl_help_find(s->policy) && !peers)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "--policy %s: it is a policy of peers; give --organise peers, too", s->policy);
+                       "--policy %s: only peers use this policy; give --organise peers, too", s->policy);
     if (s->policy && !kl_help_find(s->policy) && peers && strcmp(s->policy, "auto") != 0)
         return kl_fail(
             error, KILTER_ERR_USAGE,
-            "--policy %s and --organise peers: this policy is a master's; give help, sos, sos-half or "
-            "steal, or leave it out",
+            "--policy %s and --organise peers: only a master uses this policy; give help, sos, sos-half "
+            "or steal, or leave --policy out",
             s->policy);
     if (s->shared_folder && !(peers && has_board(s->policy)))
         return kl_fail(error, KILTER_ERR_USAGE,
@@ -335,7 +338,8 @@ static kilter_status keep_arguments(int count, char *const *words, kl_settings *
                         : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
 }
 
-/* Texts that the caller owns and that are needed after the call, and the fields for their copies. */
+/* Texts of the caller that must be copied, because they are needed after the call; and the fields
+ * for the copies. */
 static const struct {
     size_t text, copy;
 } COPIES[] = {

@@ -15,7 +15,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Read a command line whose words are separated by blanks. `rest` gets the words that are not options of
+/* Read a command line whose words are separated by spaces. `rest` gets the words that are not options of
  * Kilter. */
 static kilter_status read_line(const char *line, kl_settings *settings, char *rest, kilter_error *error) {
     char copy[256], *argv[32];
@@ -197,7 +197,8 @@ static char *warnings_of(char *variable, char *argument) {
     return text;
 }
 
-/* Every variable must be known. A variable or an option with one wrong letter must be recognised. */
+/* For a correct name there must be no warning. For a variable or an option with one wrong letter, the warning
+ * must suggest the right name. */
 static void mistyped_names_are_recognised(void **state) {
     (void)state;
     kl_option_list options = kl_farm_options();

@@ -60,7 +60,8 @@ static kilter_status let_take(kilter_farm *f, outside_request *request) {
     pthread_mutex_unlock(&f->lock);
     if (!taken)
         return kl_fail(request->error, KILTER_ERR_PEER,
-                       "the master has not handled it within %g s; try again during a run", TAKE_PATIENCE_S);
+                       "the master has not handled the request within %g s; try again during a run",
+                       TAKE_PATIENCE_S);
     return request->status;
 }
 

@@ -22,7 +22,8 @@ enum { KILLS_MOST = 64, PIECES = 4 };
 
 typedef struct board { /* memory shared by all processes */
     atomic_uint killed[KILLS_MOST];
-    uint32_t kills; /* each task whose number is below this kills its worker when it is first begun */
+    /* number of tasks, from task 0 on, that each kill the worker which begins them for the first time */
+    uint32_t kills;
 } board;
 
 static board *new_board(uint32_t kills) {

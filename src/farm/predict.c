@@ -36,8 +36,8 @@ static kilter_status check(const kilter_program *p, const double *speeds, uint32
     for (uint32_t i = 0; i < workers; i++)
         if (!(speeds[i] > 0 && isfinite(speeds[i])))
             return kl_fail(error, KILTER_ERR_RANGE,
-                           "predicting: worker %u has speed %g; give each a number above 0", (unsigned)i,
-                           speeds[i]);
+                           "predicting: worker %u has speed %g; give each worker a speed above 0",
+                           (unsigned)i, speeds[i]);
     return KILTER_OK;
 }
 

@@ -1,5 +1,5 @@
-/* Test kilter_predict(): compare it with the formula of the published model, and check properties that must
- * hold for any workers. */
+/* Test kilter_predict(): compare its result with a time from the paper of Buaklee et al. (2002), and check
+ * properties that must hold for any workers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 
 enum { MOST = 50 };
 
-/* A published example: the program SSN with N = 10,000 scenarios in T = 200 tasks. Table 3 of the paper gives
- * 5.51 min on 50 equal workers. */
+/* An example from the paper of Buaklee et al. (2002): the program SSN with N = 10,000 scenarios in T = 200
+ * tasks. Table 3 of the paper gives 5.51 min on 50 equal workers. */
 static const kilter_program ssn = {
     .tasks = 200, .iterations = 38, .work_s = 50 * 6.44, .master_s = 79.46 / 38};
 
@@ -45,8 +45,9 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* Check that the predicted time is between the bound and the time of the fastest worker alone. One more
- * worker must not lengthen the time. Doubled speeds must halve it. */
+/* Check that the predicted total time is not below its lower bound. The predicted time of the workers must
+ * not be above the time of the fastest worker alone. One more worker must not lengthen the workers' time, and
+ * doubled speeds must halve this time. */
 static void any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {

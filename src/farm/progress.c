@@ -8,8 +8,8 @@
 
 static const double FIRST_S = 2; /* a run that is shorter than this many seconds shows no progress line */
 static const double TERMINAL_S = 0.5; /* seconds between two updates of the line on a terminal */
-static const double LOG_S = 10;       /* least seconds between two lines in a file or a pipe */
-/* the pause between two lines is at least this part of the run's time so far */
+static const double LOG_S = 10;       /* smallest number of seconds between two lines in a file or a pipe */
+/* in a file or a pipe, the time between two lines is at least this part of the run's time so far */
 static const double LOG_PART = 0.05;
 static const int COLUMNS = 80, NO_TERMINAL = 0;
 

@@ -9,7 +9,7 @@
 #include "farm/farm_private.h"
 #include "kilter/version.h"
 
-/* Check that a file can be created at `path`. The user gave the path with `option`. */
+/* Check that a file can be created at `path`, which the user gave with the option `option`. */
 static kilter_status check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
@@ -64,7 +64,8 @@ typedef struct run_texts {
     char *words, *folder; /* malloc'd, or NULL */
 } run_texts;
 
-/* Describe this process for the record. The row points to `texts`; free them afterwards. */
+/* Describe this process for the record. The row points into `texts`, so the caller frees `texts` only after
+ * the row was used. */
 static kl_trace_run_row describe_run(const kilter_farm *f, run_texts *texts) {
     bool resumes = f->settings.resume != NULL;
     *texts = (run_texts){.folder = getcwd(NULL, 0)};

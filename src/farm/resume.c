@@ -6,7 +6,8 @@
 #include "farm/farm_private.h"
 #include "move/wire.h"
 
-/* Greatest number of bytes of results that may wait for the disk. With more, the master deals no chunk. */
+/* Greatest number of bytes of results that may wait for the disk. While more bytes wait, the master
+ * deals no chunk. */
 static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results that are being written to the disk --- */
@@ -17,7 +18,8 @@ static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
 
-/* End the run if the master's part is over and all results have been stored. Call this with the lock held. */
+/* End the run if the master has finished its part and all results have been stored. Call this with
+ * the lock held. */
 static void note_end(kilter_farm *f) {
     f->run.ended |= f->run.over && !f->storing.list.first;
 }

@@ -829,7 +829,7 @@ static int kill_masters(const char *count, const char *asked) {
         "most | wrong or missing results | tasks done again that had counted | tasks left at the restarts | "
         "done then |\n|---|---|---|---|---|---|---|---|\n| %llu | %llu | %llu | %llu | 0 | 0 | %llu | %llu "
         "|\n\n"
-        "Seed %llu; each record %d runs of %d tasks, two local workers.\n",
+        "The seed is %llu. Each record has %d runs of %d tasks on two local workers.\n",
         (unsigned long long)s.kills, (unsigned long long)s.early, (unsigned long long)s.records,
         (unsigned long long)s.sessions_most, (unsigned long long)s.left, (unsigned long long)s.done,
         (unsigned long long)seed, RUNS, TASKS);

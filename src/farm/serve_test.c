@@ -145,7 +145,7 @@ static void say(part *m) {
 }
 
 static void meet(part *m, plot *p) {
-    /* start the worker first, because this forks, and no threads may run then */
+    /* start the worker first, because the start forks, and this process must not have threads then */
     *m = (part){.plot = p, .worker = start_process(be_worker, p)};
     assert_int_equal(kl_zmq_listen(p->endpoint, &(kl_zmq_options){0}, NULL, &m->transport, NULL), KILTER_OK);
     await(m, KL_HELLO);

@@ -1,6 +1,6 @@
 /* The service thread, which handles the master's events and deals chunks while the callback computes. If only
- * one thread may use the transport, there is no service thread, and the caller's thread does its work,
- * too. */
+ * one thread may use the transport, there is no service thread, and the caller's thread also does the work of
+ * the service thread. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,8 @@ typedef struct orders {
     double spent_s;
     kl_grain_plan grain;
     kl_expectation expected;
-    /* cancel: the run must be cancelled; unbegun: this run has not begun, because it waits for workers */
+    /* cancel: the run must be cancelled; unbegun: the run to cancel has not begun, because it
+     * waits for workers */
     bool cancel, unbegun;
     bool was_running; /* true: a run was in progress, or was about to begin */
     kl_additions additions;

@@ -216,8 +216,8 @@ static void check_empty(const char *folder, fault fault) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Run the remaining part of a test in a child process as a user without rights, because the superuser may
- * write everywhere. */
+/* Run the remaining part of a test in a child process as a user other than root, because root
+ * may write everywhere. */
 static bool as_nobody(void) {
     int how = 0;
     pid_t child = getuid() == 0 ? fork() : 0;

@@ -34,8 +34,8 @@ static double cores_of(const kl_reading *r) {
 }
 
 /* Return how many threads of other programs want a core. The probe ran one thread on each of the host's c
- * cores. Each of these threads got the part c / (c + others) of a core. The quota of a control group also
- * lowers this part, so first divide the part by quota / c. */
+ * cores. With n threads of other programs, each thread of the probe got the part c / (c + n) of a core. The
+ * quota of a control group also lowers this part, so the part is first divided by quota / c. */
 static double others_of(const kl_reading *r) {
     double cores = cores_of(r), most = share_of(r->quota / cores);
     if (isnan(r->probe))

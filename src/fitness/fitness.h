@@ -89,8 +89,8 @@ typedef struct kl_fit {
 
 typedef struct kl_fit_ask {
     const kl_reading *readings;
-    const uint32_t *slots; /* number of the program's threads on each host; a number 0, or slots NULL, stands
-                              for one thread per core */
+    const uint32_t *slots; /* number of the program's threads on each host; 0: one thread per core; slots
+                              NULL: one thread per core on all hosts */
     size_t count;
     const kl_link *links;
     size_t link_count;
@@ -134,8 +134,8 @@ typedef struct kl_candidate {
 typedef struct kl_pick_ask {
     const kl_candidate *candidates;
     uint32_t count;   /* number of candidates in the array */
-    uint32_t wanted;  /* number of hosts to choose; 0: the picker `forecast` finds the best number, and other
-                         pickers take all hosts */
+    uint32_t wanted;  /* number of hosts to choose; 0: the picker `forecast` chooses the best number itself,
+                         and other pickers take all hosts */
     double threshold; /* least QoS of a host for the pickers round-robin and random; 0: their defaults, 0.7
                          and 0.5 */
     uint64_t seed;    /* seed of the pickers random and best-few; equal seeds give equal choices */

@@ -11,7 +11,7 @@
 
 #include "fitness/fitness.h"
 
-/* Write the list as name:slots, separated by blanks. Numbers of slots that are not known are left out. */
+/* Write the list as name:slots, separated by spaces. Numbers of slots that are not known are left out. */
 static void write_list(const kl_host_list *list, char *text, size_t size) {
     size_t used = 0;
     text[0] = '\0';

@@ -61,8 +61,9 @@ static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY
         return pool;
     const entry *needed = &r->at[r->wanted - 1];
     snprintf(why, KL_PICK_WHY_BYTES,
-             "the least fitness is lowered from %.3g to %.3g, because %u of %u hosts reach it", threshold,
-             needed->qos, pool, r->wanted);
+             "the least fitness is lowered from %.3g to %.3g, because only %u of %u wanted hosts reach the "
+             "first value",
+             threshold, needed->qos, pool, r->wanted);
     for (pool = r->wanted;
          pool < r->count && r->at[pool].last == needed->last && r->at[pool].qos == needed->qos;)
         pool++;
@@ -133,8 +134,8 @@ static const kl_picker pickers[] = {
     {"best", "the fittest hosts", pick_ranked, NULL},
     {"round-robin", "hosts of fitness 0.7 and more, each in its turn", pick_ranked, choose_in_turn},
     {"random", "hosts of fitness 0.5 and more, drawn at random", pick_ranked, choose_at_random},
-    {"best-few", "hosts at random, among the fittest ones, twice as many as wanted", pick_ranked,
-     choose_of_few},
+    {"best-few", "hosts drawn at random from the fittest ones; twice the wanted number take part in the draw",
+     pick_ranked, choose_of_few},
 };
 
 size_t kl_picker_count(void) {

@@ -59,9 +59,9 @@ static void pickers_choose_as_described(void **state) {
         {"round-robin", {0.8, 0.9, 0.6, 0.7, 1}, 5, 2, 2, 0, "34", 0, ""},
         {"round-robin", {0.8, 0.9, 0.6, 0.7, 1}, 5, 3, 4, 0, "401", 2, ""},
         {"round-robin", {0.8, 0.9, 0.6, 0.7, 1}, 5, 2, 0, 0.85, "14", 0, ""},
-        {"round-robin", {0.8, 0.3, 0.6, 0.1}, 4, 2, 0, 0, "02", 3, "lowered from 0.7 to 0.6, because 1 of 2"},
-        {"round-robin", {0.3, 0.3, 0.3, 0.1}, 4, 2, 2, 0, "20", 1, "lowered from 0.7 to 0.3, because 0 of 2"},
-        {"random", {0.8, 0.3, 0.6, 0.1}, 4, 4, 0, 0, NULL, 0, "lowered from 0.5 to 0.1, because 2 of 4"},
+        {"round-robin", {0.8, 0.3, 0.6, 0.1}, 4, 2, 0, 0, "02", 3, "lowered from 0.7 to 0.6, because only 1"},
+        {"round-robin", {0.3, 0.3, 0.3, 0.1}, 4, 2, 2, 0, "20", 1, "lowered from 0.7 to 0.3, because only 0"},
+        {"random", {0.8, 0.3, 0.6, 0.1}, 4, 4, 0, 0, NULL, 0, "lowered from 0.5 to 0.1, because only 2 of 4"},
         {"random", {0.8, 0.3, 0.6, -0.9}, 4, 2, 0, 0, NULL, 0, ""},
         {"best-few", {0.8, 0.3, 0.6, -0.9}, 4, 3, 0, 0, NULL, 0, ""},
     };

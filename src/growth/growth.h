@@ -100,8 +100,8 @@ typedef struct kl_growth_node {
     char name[KL_GROWTH_NAME_BYTES];
     uint32_t failures; /* number of failures of this node in a row */
     bool excluded;
-    uint64_t seen, judged; /* number of the last job that brought workers from this node, and of the last job
-                              that failed on it */
+    uint64_t seen, judged; /* seen: number of the last job that brought workers from this node; judged: number
+                              of the last job that failed on it */
 } kl_growth_node;
 
 typedef struct kl_growth { /* All zero except `options`: there is no job. */

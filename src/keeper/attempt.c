@@ -28,8 +28,8 @@ void kl_keeper_look(kl_keeper *k, bool others) {
 void kl_keeper_look_for_hosts(kl_keeper *k, kl_keeper_cause cause) {
     k->cause = cause;
     for (uint64_t i = 0; i < k->count; i++)
-        k->hosts[i].rate =
-            0; /* the program runs on no host now, so measured speeds must count instead of its old rates */
+        k->hosts[i].rate = 0; /* the program runs on no host now, so measured speeds of hosts must count
+                                 instead of the program's old rates */
     kl_keeper_set(k, KL_KEEPER_LOOKING);
     kl_keeper_look(k, false);
 }

@@ -1,4 +1,4 @@
-/* Files of names and values. Each line has a name, a blank and a value. */
+/* Files of names and values. Each line has a name, a space and a value. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,8 +15,8 @@ static const double QUEUE_PATIENCE_S =
     300; /* like KILL_PATIENCE_S, but in a queue, which may need minutes to end a job */
 static const double SLOWER =
     1.15; /* hosts are measured early if sweeps take more than this multiple of their shortest time so far */
-static const double LOOKS_APART_S = 5; /* seconds between two early measurements, before they are divided by
-                                          the factor by which sweeps have become slower */
+static const double LOOKS_APART_S = 5; /* seconds between two early measurements if sweeps are no slower than
+                                          before; if sweeps take f times as long, this time is divided by f */
 static const double LOOKS_LEAST_S = 1; /* least number of seconds between two early measurements */
 
 bool kl_keeper_init(kl_keeper *k, const kl_keeper_options *options) {

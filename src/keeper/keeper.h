@@ -24,9 +24,9 @@
 enum {
     KL_KEEPER_NAME_BYTES = 256,
     KL_KEEPER_TEXT_BYTES = 512,
-    KL_KEEPER_ACTIONS = 32,      /* greatest number of actions that one step can request */
-    KL_KEEPER_NUMBERS = 1000,    /* attempt n numbers its requests to the program from n · KL_KEEPER_NUMBERS
-                                    on */
+    KL_KEEPER_ACTIONS = 32, /* greatest number of actions that one step can request */
+    KL_KEEPER_NUMBERS =
+        1000, /* request i to the program in attempt n has the number n · KL_KEEPER_NUMBERS + i */
     KL_KEEPER_JOBS_NUMBER = 999, /* a batch job's script can ask the program to save, too. Its request in
                                     attempt n has the number n · KL_KEEPER_NUMBERS + KL_KEEPER_JOBS_NUMBER */
 };
@@ -57,9 +57,9 @@ typedef struct kl_keeper_host {
     bool drained;      /* true: a person does not want ranks on this host */
     uint32_t failures; /* number of failed attempts in a row that had ranks here and saved nothing new */
     uint32_t ranks;    /* number of ranks of the present attempt on this host; 0: the host is not in use */
-    uint32_t next;     /* while hosts are chosen for the next attempt: number of its ranks on this host */
-    double rate;       /* rows per second of all ranks on this host, averaged over time; 0: not known */
-    double told;       /* rows per second of all ranks on this host in the last report */
+    uint32_t next; /* number of the next attempt's ranks on this host; set while its hosts are being chosen */
+    double rate;   /* rows per second of all ranks on this host, averaged over time; 0: not known */
+    double told;   /* rows per second of all ranks on this host in the last report */
     double share; /* fitness by which hosts are ordered, 0 … 1; a host in use is not measured, so its fitness
                      is computed from the rate of its ranks */
     double launch_pace; /* pace of the host at the start of the present attempt; 0: not known */
@@ -204,12 +204,15 @@ typedef struct kl_keeper_watch { /* what the keeper knows about the present atte
     bool reported;
     double started_s, first_s; /* started_s: time of the launch; first_s: time of the first report */
     double reported_s;         /* time of the last report */
-    double quiet_s;            /* seconds since the last progress, without pauses of the keeper itself */
+    double quiet_s;            /* seconds since the last progress; pauses of the keeper itself do not count */
     double killed_s;           /* time at which the keeper last tried to kill the processes */
     uint64_t first, sweeps, expected, saved,
-        answered; /* first: number of sweeps done at the first report; the others: as in the last report */
-    double sweep_s, best_sweep_s, longest_s, write_s; /* sweep_s: seconds of a sweep, averaged over time;
-                                                         best_sweep_s: least value of sweep_s so far */
+        answered; /* first: number of sweeps done at the first report; sweeps, expected, saved, answered:
+                     values of the last report */
+    double sweep_s, best_sweep_s, longest_s,
+        write_s; /* sweep_s: seconds of a sweep, averaged over time; best_sweep_s: least value of sweep_s so
+                    far; longest_s: longest time of a sweep or of loading a checkpoint; write_s: longest time
+                    of a save */
     bool stopped, done;
 } kl_keeper_watch;
 
@@ -230,8 +233,8 @@ typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
     double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
-    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the least value
-                          so far of: seconds of a sweep × rows per second of all ranks */
+    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the least product
+                          so far of the seconds of a sweep and the rows per second of all ranks */
     double doubt; /* caution against moves, at least 1: a move is made only if it gains `doubt` times as much
                      as is normally required. It grows if moves gain less than forecast */
 } kl_keeper_costs;
@@ -382,7 +385,7 @@ typedef enum kl_slurm_stage {
 kl_slurm_stage kl_slurm_stage_of(
     const char *state); /* Convert the state of a job, such as "RUNNING". squeue prints it for %T. */
 /* Find the value of an option in words of a command line for sbatch, as in "--nodes=2" or "-N 2". The last
- * value counts. letter: one-letter name of the option, or 0. false: the option is not given. */
+ * value counts. letter: one-letter name of the option; 0: it has none. false: the option is not given. */
 bool kl_slurm_option(const char *options, const char *name, char letter, char value[KL_KEEPER_TEXT_BYTES]);
 const char *kl_slurm_refused(
     const char *options); /* Return an option that a run under a keeper must not use; NULL: there is none. */

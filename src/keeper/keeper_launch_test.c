@@ -111,7 +111,7 @@ static void each_state_of_a_job_has_a_stage(void **state) {
     (void)state;
     const struct {
         kl_slurm_stage stage;
-        const char *states; /* the states of this stage, separated by blanks */
+        const char *states; /* the states of this stage, separated by spaces */
     } rows[] = {
         {KL_SLURM_WAITS, "PENDING CONFIGURING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD "
                          "SPECIAL_EXIT"},

@@ -66,8 +66,9 @@ void kl_keeper_watch_launch(kl_keeper *keeper);
 /* Take in a report of the program. Return whether it is the first report of the attempt. */
 bool kl_keeper_watch_report(kl_keeper *keeper, const kl_keeper_report *report);
 void kl_keeper_watch_time(kl_keeper *keeper, double passed_s);
-double kl_keeper_hang_s(const kl_keeper *keeper); /* Return the longest time in seconds without progress that
-                                                     is not a hang; 0: no limit is known. */
+double
+kl_keeper_hang_s(const kl_keeper *keeper); /* Return for how many seconds a program may make no progress
+                                              before it counts as hanging; 0: no limit is known. */
 double kl_keeper_margin_s(
     const kl_keeper *keeper); /* Return how many seconds before a time limit the run must be saved. */
 /* Learn how long the program takes to stop. The program has just ended after a request to stop. */

@@ -21,7 +21,8 @@ typedef struct world_host {
 typedef struct world_program {
     bool runs, reports, saves, hangs, asked, killed;
     double begins_s;    /* time at which the ranks begin to compute */
-    double done, saved; /* number of sweeps, with fractions: done so far, and in the newest checkpoint */
+    double done, saved; /* numbers of sweeps, with fractions; done: sweeps done so far; saved: sweeps in the
+                           newest checkpoint */
     double last_save_s;
     uint64_t attempt, answered;
     bool stopped;

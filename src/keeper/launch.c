@@ -37,7 +37,7 @@ static void add_number(words *w, const char *option, uint32_t number) {
     add_text(w, text);
 }
 
-/* Split a command at blanks, and add its words. */
+/* Split a command at spaces, and add its words. */
 static void add_command(words *w, const char *command) {
     for (command += strspn(command, " \t"); *command; command += strspn(command, " \t")) {
         size_t bytes = strcspn(command, " \t");
@@ -75,8 +75,8 @@ static void add_hosts(words *w, const char *option, const kl_launch *l) {
 }
 
 /* Add mpirun of Open MPI and its options. With odls_base_sigkill_timeout 0, mpirun kills the other ranks at
- * once when a rank has died. Its default is to wait a second. Ranks are not bound to cores, because each
- * mpirun on a host would bind its first rank to the first core. */
+ * once when a rank has died. By default, mpirun waits a second before it kills them. Ranks are not bound to
+ * cores, because each mpirun on a host would bind its first rank to the first core. */
 static void add_openmpi(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "mpirun");
     add_command(w, "--mca odls_base_sigkill_timeout 0");

@@ -79,7 +79,7 @@ enum {
     BEHIND
 }; /* where the value of an option may be: nowhere, in the option's word, or in the next word */
 
-/* Return whether the word is this option of sbatch. If it is, set where its value stands. */
+/* Return whether the word is this option of sbatch. If it is, set *where to the place of its value. */
 static bool is_option(const char *word, const char *name, char letter, int *where) {
     size_t bytes = strlen(name);
     if (word[0] != '-')

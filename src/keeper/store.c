@@ -144,7 +144,7 @@ static kilter_status take_all(kl_keeper *k, const char *text, size_t size, kilte
         take_counts(k, &f);
         take_numbers(k, &f);
     }
-    return bad ? kl_fail(error, KILTER_ERR_INPUT, "line %u is not a name, a blank and a value", fields.line)
+    return bad ? kl_fail(error, KILTER_ERR_INPUT, "line %u is not a name, a space and a value", fields.line)
                : KILTER_OK;
 }
 

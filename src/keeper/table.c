@@ -16,8 +16,8 @@ static const char *plain(const char *name) {
     return at ? at + 1 : name;
 }
 
-/* Return whether two names belong to the same host. "n1" and "n1.site.org" do, but different names that both
- * have a domain do not. */
+/* Return whether two names belong to the same host. "n1" and "n1.site.org" belong to the same host. Two
+ * different names that both have a domain belong to different hosts. */
 static bool same_host(const char *a, const char *b) {
     a = plain(a);
     b = plain(b);

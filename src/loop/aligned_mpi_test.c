@@ -1,5 +1,5 @@
-/* Compare aligned loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Started by
- * mpirun.
+/* Compare aligned loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Start this
+ * test with mpirun.
  *
  *   aligned_mpi_test moves     rows move at every opportunity, to random places
  *                    rounds    a rank is slow in the body of a follower, and rows move by measurements
@@ -206,10 +206,8 @@ static void run_solver(uint64_t n, uint64_t width, uint64_t block, uint64_t seed
 
 typedef struct level {
     uint64_t n, stride;
-    double *u,
-        /* r has ghost rows in the loop that restricts; u has ghost rows in the loops that prolong and
-         * relax */
-        *r;
+    /* r has ghost rows in the loop that restricts; u has ghost rows in the loops that prolong and relax */
+    double *u, *r;
     kilter_loop *relax, *restricts, *prolongs;
 } level;
 
@@ -418,7 +416,7 @@ static void mix(void *left, const void *right, uint64_t bytes, void *user) {
     (void)user;
     for (uint64_t i = 0; i < bytes / sizeof *l; i++)
         l[i] = 0.7 * l[i] - 0.6 * r[(i + 1) % (bytes / sizeof *r)] +
-               0.1; /* the result is rounded, so it depends on the order in which values are combined */
+               0.1; /* rounding makes the result depend on the order */
 }
 
 static void check_reductions(kilter_loop *loop, const double *base, const double *whole, uint64_t n,
@@ -579,10 +577,9 @@ static void test_use(void) {
     refuse_share(leader, &elsewhere, 1, "the argument is not the base of an array of this loop");
     refuse_share(leader, a, 0, "at least 1");
     refuse_share(follower, b, 1, "already");
-    refuse_share(pipeline, b, 1, "a loop of kind KILTER_DOACROSS shares arrays of loops with the same rows");
-    refuse_share(pipeline, c, 1,
-                 "shares arrays of loops with the same rows, with bytes that are a multiple of inner");
-    refuse_share(pipeline, a, 2, "ghost 1");
+    refuse_share(pipeline, b, 1, "the array's loop must have the same rows");
+    refuse_share(pipeline, c, 1, "inner must divide the bytes of a row");
+    refuse_share(pipeline, a, 2, "a loop of kind KILTER_DOACROSS can share an array only with ghost 1");
     if (ranks > 1)
         refuse_share(leader, a, rank == 0 ? 1 : 2, "'ghost' differs");
     share(leader, a);

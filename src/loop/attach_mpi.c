@@ -18,7 +18,7 @@ static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ha
     else if (halo > 0 && l->options.scattered)
         wrong = "the arrays of a scattered loop have no ghost rows";
     else if (l->options.inner > 0 && (bytes % l->options.inner != 0 || halo > 1))
-        wrong = "in a loop of kind KILTER_DOACROSS bytes must be a multiple of inner, and ghost at most 1";
+        wrong = "in a loop of kind KILTER_DOACROSS, bytes must be a multiple of inner, and ghost at most 1";
     else if (!base)
         wrong = "the pointer for the array's address is NULL";
     return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s", array_count(l),
@@ -185,9 +185,8 @@ static const char *wrong_share(const kilter_loop *l, const kl_array *array, uint
         return "the loop already has ghost rows of this array";
     if (l->options.inner > 0 && (array->bytes % l->options.inner != 0 || ghost > 1 ||
                                  !kl_is_same_map(&array->map, &l->rank.layout.map)))
-        return "a loop of kind KILTER_DOACROSS shares arrays of loops with the same rows, with bytes that "
-               "are "
-               "a multiple of inner, and ghost 1";
+        return "a loop of kind KILTER_DOACROSS can share an array only with ghost 1; the array's loop must "
+               "have the same rows, and inner must divide the bytes of a row";
     return NULL;
 }
 

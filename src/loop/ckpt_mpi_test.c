@@ -1,7 +1,7 @@
 /* A program with checkpoints, for ckpt_test.sh and tools/checkpoint-kills. If there is a checkpoint, the
- * program resumes from it. Rows move at every opportunity. The result depends on all rows, on the content
- * and on kept values, and is the same for every number of ranks. KIND: doall, deep, across, scattered,
- * content */
+ * program resumes from it. Rows move at every opportunity. The result depends on all rows, on the content and
+ * on kept values, and is the same for every number of ranks. The argument KIND is doall, deep, across,
+ * scattered or content. */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Test programs that die or stop, and are started again from a checkpoint. The exit code 77 means that something is
-# missing that the test needs.
+# Test programs that die or stop, and are started again from a checkpoint. The exit code 77 means that something
+# that the test needs is missing.
 # usage: ckpt_test.sh MPIEXEC CKPT_MPI_TEST WHAT [ARGUMENT…]
 #   resume KIND N:M…: a program dies on N ranks and continues on M ranks; its result must have the same bits as on one rank without checkpoints
 #   damage: checkpoints that are cut off, have flipped bytes, or are other files must be replaced by older ones
@@ -148,7 +148,7 @@ refuse() {
     path=none with 2 misuse $rows
     [ "$code" -eq 0 ] || fail "without checkpoints, wrong calls are not refused"
     path=$folder/misuse with 2 misuse $rows
-    [ "$code" -eq 0 ] || fail "wrong calls"
+    [ "$code" -eq 0 ] || fail "the program's test of wrong calls failed"
     KILTER_CHECKPOINT=$folder/c KILTER_CHECKPOINT_S=soon launch 2 run doall $rows $sweeps
     [ "$code" -ne 0 ] && says "KILTER_CHECKPOINT_S: 'soon' is not a number of seconds"
     mkdir "$folder/closed"
@@ -164,7 +164,7 @@ refuse() {
 }
 
 failures() {
-    command -v h5dump >/dev/null || { echo "no h5dump"; exit 77; }
+    command -v h5dump >/dev/null || { echo "h5dump is not installed"; exit 77; }
     reference doall
     die 2 doall 2
     local starts
@@ -175,7 +175,7 @@ failures() {
     with 2 run doall $rows $sweeps 1
     h5dump -a failures "$(newest)" >"$folder/out"
     says "(0): 3"
-    [ -z "$(find "$folder" -name '*.starts')" ] || [ -e "$folder/c.000002.h5" ] || fail "notes stayed"
+    [ -z "$(find "$folder" -name '*.starts')" ] || [ -e "$folder/c.000002.h5" ] || fail "a file that counts starts was not removed"
 }
 
 memory() {
@@ -183,11 +183,11 @@ memory() {
     TEST_REFUSES=9 with 3 run content $rows $sweeps
     [ "$(result)" = "$right" ] || fail "rows that cannot be packed changed the result"
     says "could not be packed, or memory ran out; the loop continues"
-    [ -n "$(newest)" ] || fail "there is no checkpoint after the first ones failed"
+    [ -n "$(newest)" ] || fail "no checkpoint was written after the first ones failed"
     rm "$folder"/c.*
     TEST_STARVES=1 with 3 run content $rows $sweeps
     [ "$(result)" = "$right" ] || fail "a rank without memory changed the result"
-    [ -n "$(newest)" ] || fail "there is no checkpoint between those that failed"
+    [ -n "$(newest)" ] || fail "no checkpoint was written in the sweeps in which memory was enough"
 }
 
 folders() {
@@ -262,7 +262,7 @@ watch_answer() { # NUMBER
     done
 }
 keep() {
-    command -v jq >/dev/null || { echo "no jq"; exit 77; }
+    command -v jq >/dev/null || { echo "jq is not installed"; exit 77; }
     keep=$folder/keep
     mkdir "$keep"
     ask 3 stop # this request was meant for an earlier process

@@ -1,5 +1,5 @@
 /* Compare rows of changing size, and messages between rows, with the sequential program, bit by bit. The
- * ranks are those of MPI_COMM_WORLD. Started by mpirun. */
+ * ranks are those of MPI_COMM_WORLD. Start this test with mpirun. */
 #include <signal.h>
 #include <sys/resource.h>
 

@@ -42,9 +42,9 @@ static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
                    l->name);
 }
 
-/* Tell each rank how many bytes it will get. On one host the ranks use messages, which wake the receivers.
- * Otherwise they use a collective operation, which needs fewer messages. All ranks compare their calls first,
- * so that no rank is in a different collective operation. */
+/* Tell each rank how many bytes it will get from this rank. On one host the ranks use messages, which wake
+ * the receivers. Otherwise they use a collective operation, which needs fewer messages. All ranks compare
+ * their calls first, so that no rank is in a different collective operation. */
 static kilter_status exchange_sizes_far(kilter_loop *l, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);

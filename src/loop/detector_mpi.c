@@ -160,7 +160,7 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
                        d->group->name, d->words.rank, d->words.text);
     return kl_fail(
         error, KILTER_ERR_PEER,
-        "loop '%s' ends on all ranks, because rank %d is dead, or has ended without closing it; %s",
+        "loop '%s' ends on all ranks, because rank %d is dead, or has ended without closing the loop; %s",
         d->group->name, d->words.rank, advice);
 }
 
@@ -176,7 +176,7 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                ? KILTER_OK
                : kl_fail(error, KILTER_ERR_PEER,
                          "loop '%s': a rank is dead, or has been silent for %g s, while the ranks open or "
-                         "close the loop together; start again",
+                         "close the loop together; start the program again",
                          d->group->name, d->patience_s);
 }
 

@@ -50,8 +50,8 @@ static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *err
     return kl_requests_await(&l->bundle->group, a->set->requests, error);
 }
 
-/* Sleep until a message comes, but only for a short time. In a simulation no rank dies, so there the sleep
- * may last until a message comes. */
+/* Sleep until a message comes, but only for a short time. In a simulation no rank dies, so the sleep may be
+ * longer there. */
 static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a;
     if (!l->rests)

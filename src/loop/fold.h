@@ -13,7 +13,8 @@ typedef struct kl_segment {
 /* Combined values of rows. If all fields but the first three are zero, there are no rows. */
 typedef struct kl_fold {
     uint64_t bytes; /* bytes of a row's value */
-    /* Set *left, the value of earlier rows, to the combination with *right, the value of later rows. */
+    /* Combine *left, the value of earlier rows, with *right, the value of later rows; set *left to the
+     * combined value. */
     void (*combine)(void *left, const void *right, uint64_t bytes, void *user);
     void *user;
     kl_segment *segments; /* segments with their values, in rising order of rows */

@@ -119,7 +119,7 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 #ifdef MPICH
 
 /* The program's error handlers of MPI_COMM_SELF and MPI_COMM_WORLD. If one of several requests fails, MPICH
- * calls such a handler, which would end the rank. So Kilter replaces both handlers while it checks
+ * calls one of these handlers, which would end the rank. So Kilter replaces both handlers while it checks
  * requests. */
 typedef struct handlers {
     MPI_Errhandler self, world;

@@ -22,9 +22,10 @@ kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error) {
     kilter_status status =
         kl_group_agree(&l->bundle->group, values, names, sizeof names / sizeof *names, &differs, error);
     if (status == KILTER_OK && differs)
-        return kl_fail(error, KILTER_ERR_RANGE,
-                       "opening loop '%s': the option '%s' differs between ranks; give all ranks the same",
-                       l->name, differs);
+        return kl_fail(
+            error, KILTER_ERR_RANGE,
+            "opening loop '%s': the option '%s' differs between ranks; give all ranks the same value",
+            l->name, differs);
     return status;
 }
 
@@ -71,7 +72,8 @@ static const char *wrong_alignment(const kilter_loop_options *o) {
         return "a loop that follows another is neither scattered nor deep nor fixed";
     if (o->offset >= leader->options.iterations ||
         o->iterations - 1 > (leader->options.iterations - 1 - o->offset) / stride)
-        return "the last row needs row stride * (iterations - 1) + offset of the loop to follow";
+        return "the last row needs row stride * (iterations - 1) + offset of the loop to follow, which has "
+               "fewer rows";
     return NULL;
 }
 

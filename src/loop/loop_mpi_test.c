@@ -1,4 +1,5 @@
-/* Compare loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Started by mpirun.
+/* Compare loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Start this test with
+ * mpirun.
  *
  *   loop_mpi_test moves      rows move at every opportunity, to random places
  *                 few        rows move in this way, in loops of few iterations and arrays of several types
@@ -601,7 +602,7 @@ static void refuse_to_open(void) {
     expect(kilter_loop_open(MPI_COMM_WORLD, last ? NULL : &options, &loop, &error), KILTER_ERR_USAGE, &error,
            "NULL as options");
     expect(kilter_loop_open(MPI_COMM_NULL, &options, &loop, &error), KILTER_ERR_USAGE, &error,
-           "a communicator this rank is in");
+           "a communicator that contains this rank");
 }
 
 static void refuse_arrays(kilter_loop *loop) {

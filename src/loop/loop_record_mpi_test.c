@@ -1,5 +1,5 @@
 /* Test the run record of loops on the ranks of MPI_COMM_WORLD. The tests read the record with the functions
- * of `kilter report`. Started by mpirun. */
+ * of `kilter report`. Start this test with mpirun. */
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>

@@ -13,8 +13,8 @@ typedef struct kl_memory {
 /* Make room for one more array in the list. Return false if memory ran out. */
 bool kl_memory_grow(kl_memory *memory);
 void kl_memory_free(kl_memory *memory);
-/* Get memory for `room` rows before and after the array's own rows. If memory ran out, change nothing and
- * return false. */
+/* Get memory for `room` rows before and after this rank's rows of the array. If memory ran out, change
+ * nothing and return false. */
 bool kl_memory_raise(kl_memory *memory, size_t array, uint64_t room);
 /* Get memory for the rows `own` and their halos, in all arrays. If memory ran out, return false; some of the
  * memory may be allocated then. */

@@ -1,5 +1,5 @@
 /* Test wrong uses and failures of loops on the ranks of MPI_COMM_WORLD. Each rank must name what is wrong,
- * and none may hang. Started by mpirun, or by death_test.sh. */
+ * and none may hang. Start this test with mpirun or death_test.sh. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -119,7 +119,7 @@ static run new_run(void) {
 
 /* --- ranks that make different calls --- */
 
-/* rows {calls of one rank, calls of the other ranks}, in which each letter stands for a call */
+/* each row is a pair {calls of one rank, calls of the other ranks}; each letter stands for a call */
 static const char *const apart[][2] = {
     {"oaAbbGc", "oaAbbgc"}, {"oaAbgc", "oaAbhc"}, {"oaAbbgc", "oaAbgc"}, {"oaAbgbc", "oaAbbc"},
     {"oaAbbbc", "oaAbbc"},  {"oaAbc", "oaAbbgc"}, {"oaAbc", "oabc"},     {"oaAgbc", "oaAbgc"},
@@ -159,9 +159,10 @@ static void test_steps(void) {
 
 /* --- words: the messages by which ranks compare their calls --- */
 
-static int told, heard;             /* told, heard: number of words that this rank has sent and received */
-static _Atomic uint64_t *last_told; /* number of the last word that was sent, in memory that other ranks see;
-                                       NULL: no such memory */
+/* told: number of words that this rank has sent; heard: number of words that it has received */
+static int told, heard;
+/* number of the last word that was sent, in memory that other ranks see; NULL: there is no such memory */
+static _Atomic uint64_t *last_told;
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request) {

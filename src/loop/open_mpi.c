@@ -138,8 +138,9 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     MPI_Initialized(&running);
     MPI_Finalized(&over);
     if (!running || over || comm == MPI_COMM_NULL)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "opening a loop: call MPI_Init() before, and give a communicator this rank is in");
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "opening a loop: call MPI_Init() first, and give a communicator that contains this rank");
     MPI_Comm_test_inter(comm, &between);
     if (between)
         return kl_fail(error, KILTER_ERR_USAGE,

@@ -10,16 +10,17 @@
 
 /* least seconds between two writes of the progress: LEAST_S at first, and up to MOST_S if writing is slow */
 static const double LEAST_S = 0.1, MOST_S = 2;
-/* greatest part of the loop's time that writing the progress may take */
+/* greatest fraction of the loop's time that writing the progress may take */
 static const double PART = 0.005;
 
 struct kl_loop_progress {
     char *folder;
     kl_keep_progress is;
     kl_keep_seen seen;
-    kl_keep_request asked; /* the keeper's last request; answered if its number is at most is.answered */
-    uint64_t carried;      /* number of the request that the next checkpoint answers; 0: none */
-    double began_s;        /* time of the last kilter_loop_begin() */
+    /* the keeper's last request; it is answered if its number is at most is.answered */
+    kl_keep_request asked;
+    uint64_t carried; /* number of the request that the next checkpoint answers; 0: none */
+    double began_s;   /* time of the last kilter_loop_begin() */
     double looked_s, written_s, period_s;
     uint64_t counted; /* number of sweeps when the progress was last written */
     bool warned;

@@ -1,8 +1,8 @@
 /* The loop's run record. Rank 0 writes it, because rank 0 has the reports of all ranks and makes the same
  * decisions as they do. A round may last milliseconds, and a loop may last days, so not every round is
- * recorded. A round with a decision is always recorded. Another round is recorded only if the last recorded
- * one is old, compared with the loop's age. So the number of recorded rounds grows with the logarithm of the
- * loop's age. */
+ * recorded. A round with a decision is always recorded. Any other round is recorded only if the time since
+ * the last recorded round exceeds a fixed fraction of the loop's age. So the number of recorded rounds grows
+ * with the logarithm of the loop's age. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "loop/loop_mpi.h"
 #include "trace/trace.h"
 
-/* a round without a decision is recorded if this part of the loop's age has passed since the last recorded
- * round */
+/* a round without a decision is recorded if this fraction of the loop's age has passed since the last
+ * recorded round */
 static const double RESOLUTION = 0.005;
 
 typedef struct did { /* Work of a rank since the last recorded round. */
@@ -215,7 +215,7 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     if (blocks) {
         kl_decision d = {.kind = KL_DECIDES_BLOCK, .subject = KL_SUBJECT_ALL, .count = l->rank.flow.block};
         snprintf(d.reason, sizeof d.reason,
-                 "blocks of %llu instead of %llu elements: the least time by the model",
+                 "blocks of %llu instead of %llu elements: the model forecasts the least time for them",
                  (unsigned long long)l->rank.flow.block, (unsigned long long)r->block);
         write_decision(l, at_s, &d);
     }

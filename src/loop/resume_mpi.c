@@ -176,13 +176,13 @@ static kilter_status agree_on_values(kilter_loop *l, kilter_error *error) {
     kilter_status status = kl_group_agree(&l->bundle->group, values, names, 2, &differs, error);
     if (status == KILTER_OK && differs)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "resuming loop '%s': the %s differ between ranks; all ranks must declare the same",
+                       "resuming loop '%s': ranks differ in the %s; all ranks must declare the same values",
                        l->name, differs);
     return status;
 }
 
-/* Continue to count sweeps and seconds from the values in the file. Files newer than this one are
- * damaged. */
+/* Continue to count sweeps and seconds from the values in the file that was found. All newer checkpoint files
+ * are damaged. */
 static void go_on_from(kilter_loop *l, const found *f) {
     kl_saver *v = l->saver;
     v->sweeps_before = v->saved_sweeps = f->facts.sweeps;

@@ -1,4 +1,5 @@
-/* Decide when a loop saves its rows: rank 0 decides, and all ranks learn it before the same sweep. */
+/* Decide when a loop saves its rows. Rank 0 decides, and all ranks learn the decision before one and the same
+ * sweep. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -199,15 +200,16 @@ static void record_save(const kilter_loop *l) {
     if (failed)
         snprintf(why, sizeof why, "not written: %.30s", v->failure.text);
     else
-        snprintf(why, sizeof why, "%swhole after %s", v->asked ? "asked for, " : "",
+        snprintf(why, sizeof why, "%scomplete after %s", v->asked ? "requested, " : "",
                  kl_say_s(v->write_s).text);
     snprintf(d.reason, sizeof d.reason, "%s; %s", why, next);
     kl_loop_record_decision(l, v->save.began_s - l->bundle->group.opened_s, &d);
     v->unrecorded = false;
 }
 
-/* Return the number of sweeps until rank 0 sends its next message about saving. This is at most one more than
- * half the number of sweeps so far, because the next sweeps may take longer. */
+/* Return the number of sweeps until rank 0 sends its next message about saving. This number is at most one
+ * more than half the number of sweeps so far. The limit is needed because the next sweeps may take longer
+ * than the last ones. */
 static uint64_t next_word(const kilter_loop *l, uint64_t sweep, double now_s, double *sweep_s) {
     const kl_saver *v = l->saver;
     uint64_t passed = sweep - v->word_sweep, known = 1 + (sweep - v->sweeps_before) / 2;

@@ -15,12 +15,12 @@ static const double IDLE_S = 0.1; /* idle times of the core are compared over th
 static const double IDLE_PART =
     0.1; /* the other threads count as gone if the core was idle for more than this part of the time */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-/* hold_s and spin_s grow each time they are used; when the thread has had the core alone for this number of
- * seconds, both are reset to 0 */
+/* hold_s and spin_s (measure.h) grow each time they are used; when the thread has had the core alone for
+ * CALM_S seconds, both are reset to 0 */
 static const double CALM_S = 1;
 static const double LEAST_QUANTUM_S =
     1e-3; /* shortest time slice in seconds that is assumed; no scheduler uses shorter ones */
-/* a reading over r ready seconds has the weight r/(r + MEMORY_S) in the share */
+/* a window in which the thread was ready for r seconds has the weight r/(r + MEMORY_S) in the share */
 static const double MEMORY_S = 0.2;
 static const double
     SLACK = 0.2,

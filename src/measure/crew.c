@@ -568,8 +568,8 @@ static uint32_t ranks_in_order(const kl_crew *crew) {
     return c->fastest;
 }
 
-/* Return the worker's speed in this run. If it is not known, return the speed in the last run, or else one
- * over the worker's pace. 0: nothing is known. */
+/* Return the worker's speed in this run. If it is not known, return the speed in the last run, or else 1
+ * divided by the worker's pace. 0: nothing is known. */
 static double speed_of(const kl_worker_view *v, double last) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;

@@ -195,8 +195,8 @@ static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     for (uint32_t i = 0; i < f->workers; i++)
         above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
     assert_true(above <= count); /* all workers that become free later than those found were found, too */
-    if (count < most) /* if fewer workers were found than wanted, every worker that becomes free late enough
-                         was found */
+    if (count < most) /* fewer workers were found than wanted, so the crew must have found every worker that
+                         becomes free late enough */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)
@@ -290,7 +290,8 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
     }
 }
 
-/* Two crews with the same workers must give the same answers, even if one of them has seen many changes. */
+/* Two crews with the same workers must give the same answers, even if the workers of one crew have changed
+ * many times before. */
 static void the_way_there_does_not_matter(void **state) {
     (void)state;
     static farm f;

@@ -1,4 +1,5 @@
-/* Fit a straight line, or a power, to measured costs. */
+/* Fit a straight line, or a power, to readings. A reading has a number, such as a number of tasks, and its
+ * cost in seconds. */
 #include <math.h>
 
 #include "measure/measure.h"

@@ -202,8 +202,9 @@ typedef struct kl_lane {
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
 /* A crew holds the P workers of a farm in sorted order, with sums over them. So no decision needs a loop over
- * all workers. A change of one worker costs O(log P), and so does a query. docs/explanation/model.md says how
- * this works, and which results are approximate. A crew takes about 220 bytes for each worker. */
+ * all workers. A change of one worker costs O(log P), and so does a query. The page docs/explanation/model.md
+ * says how a crew works, and which of its results are approximate. A crew takes about 220 bytes for each
+ * worker. */
 typedef struct kl_crew kl_crew;
 
 /* Sums over the present workers. A worker for which a value is not known adds nothing to its sum. */
@@ -273,8 +274,8 @@ double kl_crew_fastest_idle(const kl_crew *crew, uint32_t without, uint32_t *wor
 double kl_crew_first_end_s(const kl_crew *crew, double units, uint32_t without, uint32_t *worker);
 
 /* Return the number of ranked workers, present or resting. They are sorted by falling speed. The speed of a
- * worker is units over busy time in the last run in which it took part, or else one over its pace. A worker
- * that has neither is not ranked. */
+ * worker is its units divided by its busy time, in its last run, or else 1 divided by its pace. A worker that
+ * has neither is not ranked. */
 uint32_t kl_crew_ranked(const kl_crew *crew);
 /* Return the sum of the speeds of the n fastest workers, or of all workers if there are fewer. */
 double kl_crew_fastest_speed(const kl_crew *crew, uint32_t n);

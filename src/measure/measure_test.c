@@ -96,7 +96,7 @@ static void pace_forgets(void **state) {
     kl_pace_add(&p, 10, 1000, 0.5); /* the worker needs 10 ms per unit */
     double before = kl_pace_unit_s(&p);
     for (int i = 0; i < 50; i++) {
-        kl_pace_add(&p, 0.1, 1, 0.5); /* the worker needs 100 ms per unit from here on */
+        kl_pace_add(&p, 0.1, 1, 0.5); /* from now on the worker needs 100 ms per unit */
         assert_true(kl_pace_unit_s(&p) > before && kl_pace_unit_s(&p) <= 0.1);
         before = kl_pace_unit_s(&p);
     }

@@ -3,7 +3,7 @@
 
 #include "measure/measure.h"
 
-static const double PER_DOUBLING = 4; /* number of bins in which the size doubles */
+static const double PER_DOUBLING = 4; /* number of bins from a size to twice this size */
 /* Put size 1 in the middle of a bin. At a border between two bins, small variations would divide equal tasks
  * between both. */
 static const double MIDDLE = KL_SIZE_BINS / 2.0 + 0.5;

@@ -3,8 +3,8 @@
 
 #include "model/model.h"
 
-static const double UNTIL_KNOWN_S =
-    24 * 3600.0; /* seconds between failures that are assumed before the first failure */
+/* seconds between failures that are assumed before the first failure */
+static const double UNTIL_KNOWN_S = 24 * 3600.0;
 static const double LEAST_S = 1;
 
 double kl_model_between_failures_s(double ran_s, uint64_t failures) {

@@ -18,12 +18,12 @@ static double wire_s(const kl_farm_model *m) {
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers ? workers : 1, start_s = m->message.fixed_s, to_s = wire_to_s(m);
     double work_s = m->work_s / (speed > 0 ? speed : n);
-    if (m->synchronous) /* (9) */
+    if (m->synchronous) /* expression (9) */
         return (n + 1) * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s;
     if (m->own_links ||
         start_s >= to_s / n) /* expression (7): no message waits for the bytes of another message */
         return (n + 1) * start_s + wire_s(m) / n + work_s + m->master_s;
-    return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* (8) */
+    return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* expression (8) */
 }
 
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed) {
@@ -44,8 +44,8 @@ static uint32_t whole_workers(double n) {
 
 uint32_t kl_model_capability(const kl_farm_model *m) {
     double start_s = m->message.fixed_s, to_s = wire_to_s(m), total_s = wire_s(m) + m->work_s;
-    double answer_s =
-        total_s - to_s; /* (1−α)λV + T_c: n times the seconds that one worker needs to work and to answer */
+    /* (1−α)λV + T_c: n times the seconds that one worker needs to work and to answer */
+    double answer_s = total_s - to_s;
     if (m->synchronous) {
         double b = to_s - 2 * start_s;
         if (start_s > 0) { /* expression (12), in a form that keeps all digits when b is large */
@@ -56,9 +56,9 @@ uint32_t kl_model_capability(const kl_farm_model *m) {
     }
     /* A send takes the longer of m_o and λαV/n, so both give a limit for the number of workers. The smaller
      * limit decides. */
-    double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY; /* (10) */
+    double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY; /* expression (10) */
     bool waits = !m->own_links && to_s > start_s;
-    double by_wire = waits ? total_s / (to_s - start_s) : (double)INFINITY; /* (11) */
+    double by_wire = waits ? total_s / (to_s - start_s) : (double)INFINITY; /* expression (11) */
     return whole_workers(fmin(by_start, by_wire));
 }
 

@@ -26,8 +26,8 @@ uint32_t kl_model_capability(const kl_farm_model *m);
  * workers end together. The argument `speed` (above 0) is the sum of the workers' speeds. The worker on which
  * work_s was measured has speed 1. These functions use T_c/speed where expressions (7) to (9) of the paper
  * have T_c/n. */
-double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers,
-                            double speed); /* Return the seconds of an iteration [T_t]. */
+/* Return the seconds of an iteration [T_t]. */
+double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double speed);
 /* Return the parallel efficiency of an iteration, E = T_c/(speed·T_t). */
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
 /* Return the performance index P_i = T_t/E of equation (13). The best number of workers has the lowest
@@ -78,8 +78,8 @@ typedef struct kl_rounds {
  * kl_model_time_with_s(). docs/explanation/model.md derives it and gives its error. */
 double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double speed,
                               const kl_rounds *rounds);
-/* Fill part[] with the rounds that the policy DAF deals to `workers`, by equations (1) and (2) of its paper.
- * Return their number, at most `most`. No chunk is smaller than a task, or shorter than
+/* Fill part[] with the rounds that the policy DAF deals to `workers`, by DAF's equations (1) and (2). Return
+ * the number of rounds, at most `most`. No chunk is smaller than a task, or shorter than
  * kl_model_min_chunk_s(). variation: standard deviation of a task's time, divided by its mean. */
 size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation, uint32_t workers,
                           double *part, size_t most);
@@ -132,20 +132,20 @@ typedef struct kl_limit {
     double times;   /* ratio of a task's time to the time that it would take alone */
     double used;    /* part of this resource that is in use; 0: no resource is a limit */
     double sending; /* part of all CPU time that is spent on sending and receiving */
-    bool known;     /* false: nothing is known about shared resources, so nothing is limited */
+    bool known;     /* false: nothing is known about shared resources, so the model sets no limit */
 } kl_limit;
 
 /* Set task_s, beyond and own_links of a load whose other fields are set. The run took elapsed_s, and its
  * tasks took task_s on average. The cost per_byte_s is lowered if the link could not have carried the run's
  * bytes at this cost. Return the part of task_s in which the workers had their cores for themselves. */
 double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
-bool kl_load_known(
-    const kl_load *load); /* Return whether enough is known for kl_model_limit() to find a limit. */
+/* Return whether enough is known for kl_model_limit() to find a limit. */
+bool kl_load_known(const kl_load *load);
 /* Return the resource that limits the run with this number of workers. For the number of workers in the
  * measured run, `times` is the measured value. */
 kl_limit kl_model_limit(const kl_load *load, uint32_t workers);
 /* Return the part of the cost of messages that does not depend on their size. bytes: bytes of all messages
- * together. */
+ * together; messages: number of messages. */
 double kl_message_fixed_part(double bytes, double messages);
 /* Return the least seconds in which the shared resources can do the run's tasks in this number of chunks; 0:
  * not known. */
@@ -159,8 +159,8 @@ double kl_model_answer_s(const kl_load *load, uint32_t workers);
  * workers save time, because they keep the cores awake. Below 0: fewer workers lose time, because more cores
  * fall asleep. */
 double kl_model_roused_s(const kl_load *load, uint32_t workers);
-const char *
-kl_shared_name(kl_shared what); /* Return a name of the resource, such as "the cores of the master's host". */
+/* Return a name of the resource, such as "the cores of the master's host". */
+const char *kl_shared_name(kl_shared what);
 /* Return the load that the run would have if every message's content were larger by the factor `times`. */
 kl_load kl_load_with_bytes(const kl_load *load, double times);
 
@@ -178,9 +178,9 @@ kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t wor
 /* Return q = 1 − mean busy time / elapsed time, which is 0 in perfect balance. busy_s: busy time of all
  * workers together. */
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s);
-double kl_model_quality_bound(double task_mean_s, double task_sd_s,
-                              uint32_t workers); /* Return an upper bound of q for tasks with mean μ and
-                                                    standard deviation σ: 1/(1 + (μ/σ)·sqrt(2/n)) */
+/* Return the upper bound 1/(1 + (μ/σ)·sqrt(2/n)) of q, for n workers and tasks with mean μ and standard
+ * deviation σ. */
+double kl_model_quality_bound(double task_mean_s, double task_sd_s, uint32_t workers);
 
 /* Return the seconds of the shortest chunks with which one master can keep `workers` busy. Expressions (10)
  * to (12) give the number n of workers that a master can keep busy. Here they are solved for T_c/n. send_s:
@@ -200,9 +200,8 @@ typedef struct kl_forkjoin {
 /* Return the seconds from the start of the tasks to the end of the last one. Argument workers_s: compute time
  * of the worker with the most work [max t_W]. */
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s);
-double
-kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
-                    double workers_s); /* Return the seconds of one iteration of a fork-join program. */
+/* Return the seconds of one iteration of a fork-join program. */
+double kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s);
 /* Return the seconds of a whole fork-join program with n iterations, t_M + (n + 1)·join. master_s [t_M]: sum
  * over the n iterations. The program also evaluates its starting point, which takes one more join. If all
  * workers are near the master, the results are the values of table 3 of the paper. */

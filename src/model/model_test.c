@@ -102,13 +102,13 @@ static double general_time_s(const kl_farm_model *m, uint32_t workers, const dou
         all += bytes_to[i];
         largest = fmax(largest, bytes_to[i]);
     }
-    double send_s = start_s + byte_s * all; /* (5) */
+    double send_s = start_s + byte_s * all; /* expression (5) */
     if (m->synchronous)
-        send_s = workers * start_s + byte_s * all; /* (6) */
+        send_s = workers * start_s + byte_s * all; /* expression (6) */
     else if (start_s >= byte_s * largest)
-        send_s = workers * start_s + byte_s * bytes_to[workers - 1]; /* (4) */
+        send_s = workers * start_s + byte_s * bytes_to[workers - 1]; /* expression (4) */
     double receive_s = start_s + byte_s * bytes_from[workers - 1];
-    return send_s + work_s[workers - 1] + receive_s + m->master_s; /* (3) */
+    return send_s + work_s[workers - 1] + receive_s + m->master_s; /* expression (3) */
 }
 
 /* For equal workers, expressions (3) to (6) must give the same time as (7) to (9). */
@@ -123,15 +123,15 @@ static void general_form_agrees_with_the_balanced_one(void **state) {
             from[i] = m.bytes * (1 - m.to_workers) / n;
             work[i] = m.work_s / n;
         }
-        if (!near(m.message.fixed_s, m.message.per_unit_s * to[0],
-                  1e-9)) /* leave out cases in which rounding would decide */
+        /* leave out cases in which rounding would decide */
+        if (!near(m.message.fixed_s, m.message.per_unit_s * to[0], 1e-9))
             assert_true(near(general_time_s(&m, n, to, from, work), time_s(&m, n), 1e-9));
     }
 }
 
-/* Return the time from the end of the sends to the other n−1 workers until the first worker's answer, as a
- * relative value. This time is negative if n exceeds the number of workers that expressions (10) to (12)
- * give. */
+/* Compare the time until the first worker's answer comes with the time of the sends to the other n−1 workers.
+ * Return the difference of the two times, divided by the longer one. It is negative if n exceeds the number
+ * of workers that expressions (10) to (12) give. */
 static double slack_s(const kl_farm_model *m, double n) {
     double start_s = m->message.fixed_s, to_s = m->message.per_unit_s * m->to_workers * m->bytes / n;
     double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
@@ -172,8 +172,8 @@ static void free_messages_feed_everybody(void **state) {
     for (int synchronous = 0; synchronous < 2; synchronous++) {
         kl_farm_model m = {.work_s = 1, .bytes = 1e6, .to_workers = 0.5, .synchronous = synchronous};
         assert_true(kl_model_capability(&m) == UINT32_MAX);
-        assert_int_equal(kl_model_best_of(&m, equal, 77),
-                         77); /* a further worker costs nothing, so all workers are used */
+        /* a further worker costs nothing, so all workers are used */
+        assert_int_equal(kl_model_best_of(&m, equal, 77), 77);
         assert_true(near(efficiency(&m, 77), 1, 1e-12));
     }
 }
@@ -317,8 +317,8 @@ static void quality_and_its_bound(void **state) {
     assert_true(near(kl_model_quality_bound(1, 1, 8), 1 / 1.5, 1e-12));
     assert_true(kl_model_quality_bound(1, 0, 8) == 0 && kl_model_quality_bound(0, 1, 8) == 1);
     double before = 0;
-    for (uint32_t n = 1; n < 1000;
-         n *= 2) { /* the bound grows with the number of workers and with σ/μ, and stays below 1 */
+    /* the bound must grow with the number of workers and with σ/μ, and stay below 1 */
+    for (uint32_t n = 1; n < 1000; n *= 2) {
         double bound = kl_model_quality_bound(1, 0.7, n);
         assert_true(bound > before && bound < 1 && bound < kl_model_quality_bound(1, 0.8, n));
         before = bound;
@@ -409,8 +409,8 @@ static void forecast_of_nothing_known_is_zero(void **state) {
     kl_forecast f = forecast_of(&s, 0);
     assert_true(f.left_s == 0 && f.unit_s == 0 && f.high_s == 0 && f.rate_units_per_s == 0);
     assert_true(kl_model_equal_split_s(&s) == 0 && kl_model_bound_s(&s) == 0);
-    s = farm_of(workers, some, 2,
-                100); /* a worker whose rate is not known is assumed to have the mean rate of the others */
+    /* a worker whose rate is not known is assumed to have the mean rate of the others */
+    s = farm_of(workers, some, 2, 100);
     assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-9));
     s.left_units = 0;
     assert_true(forecast_of(&s, 1).left_s == 0);

@@ -100,7 +100,7 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation
     }
     size_t count = 0;
     for (; count + 1 < most; count++) {
-        double next = left / ((count ? 2 : 1) + spread); /* eq. (1) and (2) of DAF */
+        double next = left / ((count ? 2 : 1) + spread); /* DAF's equations (1) and (2) */
         if (next < least || left - next < least)
             break;
         part[count] = next;

@@ -19,7 +19,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* ---- a simulation of the same rounds, one chunk at a time ---- */
+/* ---- a simulation of work dealt in rounds, one chunk at a time ---- */
 
 typedef struct played {
     const kl_farm_model *m;
@@ -192,7 +192,8 @@ static void daf_deals_everything(void **state) {
         assert_true(near(sum, 1, 1e-9));
     }
     kl_farm_model m = model_of(8, 1);
-    assert_int_equal(kl_model_daf_parts(&m, 1600, 0, 8, part, PARTS_MAX), 1); /* x_0 = 1 */
+    /* by DAF's equation (1), the first round has all tasks, because equal tasks have σ = 0 */
+    assert_int_equal(kl_model_daf_parts(&m, 1600, 0, 8, part, PARTS_MAX), 1);
 }
 
 int main(void) {

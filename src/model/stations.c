@@ -322,8 +322,8 @@ static void fit_link(kl_load *l, double elapsed_s) {
     kl_load own = *l;
     own.own_links = true;
     bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
-    bool possible =
-        busy_s <= l->workers * elapsed_s; /* all links of workers are assumed to have the same rate */
+    /* all links of workers are assumed to have the same rate */
+    bool possible = busy_s <= l->workers * elapsed_s;
     l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
     if (!l->own_links)
         l->per_byte_s *= elapsed_s / busy_s;
@@ -369,11 +369,11 @@ kl_load kl_load_with_bytes(const kl_load *l, double times) {
 
 /* --- the uncertainty of a forecast --- */
 
-static const double RUNS_DIFFER =
-    0.03; /* standard deviation of the times of equal runs, divided by their mean, if it was not measured */
+/* standard deviation of the times of equal runs, divided by their mean, if it was not measured */
+static const double RUNS_DIFFER = 0.03;
 static const double RUNS_DIFFER_LEAST = 0.01;
-static const double DOUBLING =
-    0.02; /* relative error of the model for each doubling of the number of workers */
+/* relative error of the model for each doubling of the number of workers */
+static const double DOUBLING = 0.02;
 static const double UNKNOWN = 0.15; /* relative error for each doubling of the number of workers, if nothing
                                        is known about shared resources */
 static const double SHARING = 0.3;  /* relative error of the additional time that sharing causes */

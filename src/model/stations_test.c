@@ -69,9 +69,8 @@ static void a_million_workers_are_no_trouble(void **state) {
     assert_true(fabs(kl_station_rate(&s, 1, 100000000) / 4e6 - 1) < 1e-6);
     assert_true(fabs(kl_station_rate(&s, 0, 1000000) / 4e6 - 1) < 1e-12);
     assert_true(kl_station_rate(&(kl_station){0, 1}, 2, 10) == 5);
-    for (double away_s = 0.5e-4; away_s < 1;
-         away_s *= 3) { /* above 100,000 workers, tasks count as a steady stream; check that the rate changes
-                           little at this limit */
+    /* above 100,000 workers, tasks count as a steady stream; the rate must change little at this limit */
+    for (double away_s = 0.5e-4; away_s < 1; away_s *= 3) {
         double below = kl_station_rate(&s, away_s, 100000), above = kl_station_rate(&s, away_s, 100001);
         assert_true(fabs(above / below - 1) < 5e-3);
     }
@@ -95,8 +94,8 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     for (uint32_t n = 2; n <= 32; n *= 2) {
         kl_limit limit = kl_model_limit(&load, n);
         assert_int_equal(limit.what, KL_SHARED_CORES);
-        double dearer =
-            pow(fmax(1, n / 6.0), 0.025); /* CPU time grows with more than three workers per core */
+        /* CPU time grows with more than three workers per core */
+        double dearer = pow(fmax(1, n / 6.0), 0.025);
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
@@ -120,8 +119,8 @@ static void results_make_cpu_time_dearer_than_computing(void **state) {
     assert_true(fabs(power_of(&load) - 0.425) < 1e-3);
     load.use.bytes = 4e8;
     assert_true(fabs(power_of(&load) - 0.065) < 1e-3);
-    load.to_workers =
-        1; /* bytes of inputs are never in the caches, so the number of workers does not matter */
+    /* bytes of inputs are never in the caches, so the number of workers does not matter */
+    load.to_workers = 1;
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
     load.use.bytes = 0;
     load.use.farm_s = 0.5;
@@ -177,8 +176,8 @@ static void a_busy_link_is_as_quick_as_the_run_shows(void **state) {
         assert_false(load.own_links);
         assert_true(load.per_byte_s < 8.2e-9 && load.per_byte_s > 7.9e-9);
         double doubled = kl_model_limit(&load, 32).times / kl_model_limit(&load, 16).times;
-        assert_true(fabs(doubled - 2 * pow(2, 0.09)) <
-                    0.05); /* for twice the number of workers, a full link loses 6 % of its rate */
+        /* for twice the number of workers, a full link loses 6 % of its rate */
+        assert_true(fabs(doubled - 2 * pow(2, 0.09)) < 0.05);
     }
 }
 
@@ -194,11 +193,11 @@ static void workers_that_sleep_wait_for_a_core(void **state) {
     assert_true(kl_model_limit(&load, 16).times > shared);
     kl_load sleeps = load, computes = load;
     sleeps.use.local_s = 0.499;
-    computes.use.local_s =
-        0.501; /* workers that compute for more than half of the time do not count as waking */
+    /* workers that compute for more than half of the time do not count as waking */
+    computes.use.local_s = 0.501;
     assert_true(kl_model_limit(&computes, 32).times < kl_model_limit(&sleeps, 32).times);
-    for (uint32_t n = 2; n < 64;
-         n++) /* odd numbers of workers give the two cores queues of different length */
+    /* odd numbers of workers give the two cores queues of different length */
+    for (uint32_t n = 2; n < 64; n++)
         assert_true(kl_model_limit(&load, n + 1).times >= kl_model_limit(&load, n).times);
 }
 
@@ -209,8 +208,8 @@ static void few_workers_wake_idle_cores(void **state) {
     static const struct {
         double local_s;          /* CPU seconds of 1000 tasks of 1 ms */
         double woken_s, awake_s; /* measured CPU seconds of the master for an answer; 0: not measured */
-        uint32_t measured,
-            workers; /* numbers of workers in the measured run and in the forecast, on 2 cores */
+        /* numbers of workers in the measured run and in the forecast, on 2 cores */
+        uint32_t measured, workers;
         double least_saved_s, most_saved_s; /* limits for the CPU seconds per task that the forecast saves */
     } rows[] = {
         {0.016, 0, 0, 2, 2, 0, 0}, /* the same number of workers as in the measured run saves nothing */
@@ -269,8 +268,8 @@ static void answers_are_shorter_where_chunks_are_smaller(void **state) {
     load.use.bytes = 1e9;
     double four = kl_model_answer_s(&load, 4), many = kl_model_answer_s(&load, 32);
     assert_true(many < four && four < 1e-3);
-    load.to_workers =
-        0; /* now only results are large, but the master's answer to a worker does not contain them */
+    /* now only results are large, but the master's answer to a worker does not contain them */
+    load.to_workers = 0;
     assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12);
 }
 
@@ -284,8 +283,8 @@ static void chunks_are_never_more_than_tasks(void **state) {
         assert_true(kl_model_chunks(&l, 1) < chunks);
     }
     kl_load halves = {.workers = 2, .chunks = 40, .task_s = 1e-3, .use = {.tasks = tasks}};
-    for (uint32_t n = 2; n <= 64;
-         n *= 2) /* twice the number of workers must get more chunks, but less than twice as many */
+    /* twice the number of workers must get more chunks, but less than twice as many */
+    for (uint32_t n = 2; n <= 64; n *= 2)
         assert_true(kl_model_chunks(&halves, 2 * n) > kl_model_chunks(&halves, n) &&
                     kl_model_chunks(&halves, 2 * n) < 2 * kl_model_chunks(&halves, n));
     kl_load dear = halves;
@@ -299,7 +298,7 @@ static void chunks_are_never_more_than_tasks(void **state) {
 static void what_is_shared_takes_as_long_as_its_busiest_part(void **state) {
     (void)state;
     kl_load load = computing();
-    /* 1.01 s of CPU time on two cores */
+    /* the cores need longest: two cores share 1.01 s of CPU time */
     assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 1.01 / 2) < 1e-9);
     load.use.callbacks_s = 3;
     assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 3) < 1e-9); /* all callbacks run on one thread */
@@ -347,8 +346,8 @@ static void time_kept_from_a_core_is_no_work(void **state) {
     load.use.delay_s = 3; /* others had the cores for 3 s of the 4 s of all tasks */
     assert_true(fabs(kl_load_fit(&load, 4e-3, 2) - 0.25) < 1e-12);
     assert_true(fabs(load.task_s - 1e-3) < 1e-12);
-    load.use.delay_s =
-        1e9; /* this delay is longer than the run, because the two times may come from different clocks */
+    /* this delay is longer than the run, because the two times may come from different clocks */
+    load.use.delay_s = 1e9;
     assert_true(kl_load_fit(&load, 1e-3, 0.5) > 0 && load.task_s > 0);
     assert_true(kl_load_fit(&(kl_load){0}, 4e-3, 1) == 1);
 }

@@ -56,8 +56,8 @@ typedef struct play {
     seen *seen;
     /* count: number of tasks in the array `seen`; ended: number of these that have ended, which come first */
     uint32_t count, ended;
-    bool
-        by_logs; /* true: compare means of the logarithms of times; false: compare logarithms of mean times */
+    /* true: compare means of the logarithms of times; false: compare logarithms of mean times */
+    bool by_logs;
     double tail;
     double moved, drift; /* moved, drift: mean and standard deviation of the logarithm of `drifted` */
     double drifted; /* seconds per unit of the remaining tasks in this simulation, divided by the seconds per

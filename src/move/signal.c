@@ -1,5 +1,5 @@
 /* Signals between peers: texts of small files in a shared folder. They contain only whole numbers, because
- * some locales of the program write another character for the decimal point. */
+ * some locales use another character for the decimal point. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

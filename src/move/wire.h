@@ -89,10 +89,9 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
 /* The master's answer to HELLO. A limit of 0 means no limit. */
 typedef struct kl_welcome {
     uint32_t worker;
-    uint64_t tasks_most,
-        /* tasks_most: number of tasks after which the worker is replaced; memory_most: bytes of memory
-         * after which it is replaced */
-        memory_most;
+    /* tasks_most: number of tasks after which the worker is replaced; memory_most: bytes of memory after
+     * which it is replaced */
+    uint64_t tasks_most, memory_most;
 } kl_welcome;
 
 void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome);
@@ -174,10 +173,10 @@ typedef struct kl_segment {
     0x80000000u /* bit in a result's length: the task failed, and the bytes are the text of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
-/* of the fields of `begun`, only `chunk` and `lo` need values */
+/* the caller must set only the fields `chunk` and `lo` of `begun` */
 void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun);
 /* Begin and end the result of one task. The caller writes the result's bytes between the two calls.
- * result_at: what kl_wire_begin_result() returned. */
+ * result_at: the value that kl_wire_begin_result() returned. */
 size_t kl_wire_begin_result(kl_buffer *out);
 void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
 void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);

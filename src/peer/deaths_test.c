@@ -49,7 +49,7 @@ typedef struct world {
     /* latency_s: mean time of a message; notice_s: greatest time until others notice a death */
     double latency_s, notice_s, now_s;
     uint32_t kills; /* number of peers that may still be killed */
-    uint64_t odds;  /* of all messages, one in `odds` kills its sender; 0: none does */
+    uint64_t odds;  /* one message in `odds` kills its sender; 0: no message does */
     seat seats[MOST_PEERS];
     event *events;
     size_t event_count;

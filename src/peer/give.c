@@ -134,8 +134,8 @@ void kl_give_feed(kl_node *n) {
         g->look_s = n->now_s + 0.25 / kl_work_rate(&n->work, n->now_s);
 }
 
-/* Forget gifts to the peers in `gone`: if such a gift did not arrive, the census finds its tasks. Another
- * peer may be gone, too, without being in `gone`. Its results still count in this census, so a gift to it
+/* Forget gifts to the peers in `gone`: if such a gift did not arrive, the census finds its tasks. A peer may
+ * be gone without being in `gone`. The results of such a peer still count in this census, so a gift to it
  * stays open. Then this census does not end, and the next one counts the peer as gone. */
 void kl_give_lose_all(kl_node *n, const kl_numbers *gone) {
     kl_giving *g = &n->giving;

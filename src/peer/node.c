@@ -38,7 +38,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    n->of.more = n->of.done = NULL; /* both lists belong to the caller, and are copied below */
+    n->of.more = n->of.done = NULL; /* both lists belong to the caller, and their tasks are copied below */
     n->first = first_part(options);
     if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;

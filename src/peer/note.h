@@ -9,8 +9,8 @@
 typedef enum kl_note_kind {
     /* a question: does the receiver have tasks for the sender, which does `rate` tasks per second? */
     KL_NOTE_ASK = 1,
-    KL_NOTE_EMPTY,   /* an answer to ASK: the sender has no tasks to give; or to QUERY: the root knows no late
-                        peer */
+    /* an answer to ASK or QUERY: the sender has no tasks to give, or the root knows no late peer */
+    KL_NOTE_EMPTY,
     KL_NOTE_REFUSED, /* an answer to COPY: the sender of this note does not do the copy */
     KL_NOTE_GIFT,    /* the tasks in `spans` belong to the receiver from now on */
     KL_NOTE_GOT,     /* an acknowledgement: gift `number` has arrived */

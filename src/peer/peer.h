@@ -21,9 +21,11 @@ typedef enum kl_part_rule { KL_PART_HALF, KL_PART_BY_RATE, KL_PART_BY_RATE_OR_HA
 
 typedef struct kl_help {
     const char *name;
-    kl_sharing sharing; /* how often new shares are computed from the rates of all peers (algorithm 1) */
-    kl_part_rule part;  /* the part of its remaining tasks that a peer gives to a peer that asks */
-    double dead_zone;   /* shares that are wrong by less than this part are not changed */
+    /* how often new shares are computed from the rates of all peers, by algorithm 1
+     * (see docs/reference/peers.md) */
+    kl_sharing sharing;
+    kl_part_rule part; /* the part of its remaining tasks that a peer gives to a peer that asks */
+    double dead_zone;  /* shares that are wrong by less than this part are not changed */
     /* true: the root lists late peers on a board, and names one of them to each idle peer; false: an idle
      * peer asks a random peer */
     bool board;

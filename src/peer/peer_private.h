@@ -35,12 +35,13 @@ bool kl_tree_under(uint32_t above, uint32_t number);
 void kl_tree_know(kl_tree *tree, uint32_t peers);
 void kl_tree_count(kl_tree *tree, uint32_t peers); /* record that the root knows of `peers` peers */
 bool kl_tree_is_gone(const kl_tree *tree, uint32_t number);
-/* Return the nearest living peer above peer `number` > 0. It is the heir of a dead peer. */
+/* Return the nearest living peer above peer `number` > 0. If peer `number` is dead, the returned peer is
+ * its heir. */
 uint32_t kl_tree_heir(const kl_tree *tree, uint32_t number);
 bool kl_tree_lose(kl_tree *tree, uint32_t number); /* mark the peer as gone; false: memory ran out */
 bool kl_tree_look(kl_tree *tree);                  /* find the living children again; false: memory ran out */
 
-/* --- share.c --- */
+/* --- share.c: computing new shares of tasks --- */
 
 typedef struct kl_sharing_of {
     double left_s;    /* seconds until all tasks are done, if rates stay as they are */
@@ -59,7 +60,7 @@ typedef struct kl_share_rule {
 kl_sharing_of kl_share(kl_standings *standings, const kl_ranges *lost, const kl_share_rule *rule,
                        kl_orders *orders, bool *failed);
 
-/* --- tempo.c --- */
+/* --- tempo.c: the measured rate of this peer --- */
 
 enum { KL_TEMPO_LAST = 16 };
 
@@ -80,7 +81,7 @@ void kl_tempo_add(kl_tempo *tempo, double task_s, double least_s);
  * no task runs. */
 double kl_tempo_rate(const kl_tempo *tempo, double hand_s);
 
-/* --- haul.c --- */
+/* --- haul.c: done tasks and their combined results --- */
 
 typedef struct kl_haul {
     kl_ranges tasks; /* tasks that are done */
@@ -95,7 +96,7 @@ kilter_bytes kl_haul_value(const kl_haul *haul);
 void kl_haul_clear(kl_haul *haul);
 void kl_haul_free(kl_haul *haul);
 
-/* --- work.c --- */
+/* --- work.c: the tasks of this peer --- */
 
 typedef struct kl_running { /* the task that the peer is running */
     bool on;
@@ -129,7 +130,7 @@ double kl_work_rate(const kl_work *work, double now_s);
 /* Return the number of tasks that are not done, including the running one. */
 double kl_work_left(const kl_work *work);
 
-/* --- give.c --- */
+/* --- give.c: giving tasks to other peers --- */
 
 typedef struct kl_gift { /* tasks that were given to peer `to`; it has not acknowledged them yet */
     uint32_t to;
@@ -155,7 +156,7 @@ typedef struct kl_giving {
     double look_s;
 } kl_giving;
 
-/* --- ask.c --- */
+/* --- ask.c: asking other peers for tasks --- */
 
 typedef struct kl_asking {
     bool out; /* true: `victim` was asked for tasks, and has not answered yet */
@@ -189,7 +190,7 @@ typedef struct kl_saves {
     double due_s; /* time at which this peer sends the next copy of its own results to its parent */
 } kl_saves;
 
-/* --- loss.c --- */
+/* --- loss.c: reporting deaths to the root --- */
 
 typedef struct kl_losses {
     kl_numbers news;       /* peers whose death this peer has not reported to its parent yet */
@@ -197,7 +198,7 @@ typedef struct kl_losses {
                               INFINITY: none is due */
 } kl_losses;
 
-/* --- round.c --- */
+/* --- round.c: rounds of reports and plans --- */
 
 typedef struct kl_round {
     uint32_t number; /* number of the present round; 0: the peer has not joined the run yet */
@@ -230,7 +231,7 @@ typedef struct kl_round {
     double began_s, end_s;
 } kl_round;
 
-/* --- root.c --- */
+/* --- root.c: the work that only the root does --- */
 
 typedef struct kl_root {
     kl_ranges committed;
@@ -252,7 +253,7 @@ typedef struct kl_root {
     kl_sharing_of sharing;
 } kl_root;
 
-/* --- node.c --- */
+/* --- node.c: the whole peer --- */
 
 /* a message that must wait, because its sender was called to a census (search for lost tasks) before this
  * peer */
@@ -276,18 +277,19 @@ struct kl_node {
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
     bool over;
-    uint32_t most;        /* all numbers of peers must be below this */
+    uint32_t most;        /* all numbers of peers must be below this limit */
     uint64_t first;       /* number of tasks that this peer does before it asks for the first round */
     kl_node_actions *out; /* the actions of the present step */
     double now_s;
 };
 
-/* --- check.c --- */
+/* --- check.c: checking messages --- */
 
-/* Return whether peer `from` can have sent this message. Its values and its numbers of peers are checked. */
+/* Return whether peer `from` can have sent this message. The values and the numbers of peers in the message
+ * are checked. */
 bool kl_note_is_sound(const kl_node *node, uint32_t from, const kl_note *note);
 
-/* --- post.c --- */
+/* --- post.c: adding actions to a step --- */
 
 /* Send a message, with the number of the last census that this peer knows. tasks: number of tasks that the
  * message gives away. */
@@ -355,9 +357,9 @@ void kl_round_late_own(kl_node *node);
 void kl_round_tell(kl_node *node);
 void kl_round_free(kl_round *round);
 
-bool kl_root_begin(kl_node *node,
-                   const kl_ranges *done); /* done: tasks that were done before the run; NULL: none */
-void kl_root_close(kl_node *node);         /* commit the round, because all peers have reported */
+/* Begin the run at the root. done: tasks that were done before the run; NULL: none. false: memory ran out. */
+bool kl_root_begin(kl_node *node, const kl_ranges *done);
+void kl_root_close(kl_node *node); /* commit the round, because all peers have reported */
 void kl_root_lose(kl_node *node, uint32_t peer);
 void kl_root_want(kl_node *node); /* Call a census as soon as the pause after the last one is over. */
 void kl_root_board(kl_node *node, uint32_t peer,

@@ -14,7 +14,7 @@ static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
  * tasks. */
 static const double LAST_ROUNDS = 1.5, LAST_TASKS = 8;
 /* After the closing round, the root waits for late tasks. It waits for the longest of three times: PATIENCE_S
- * seconds, PATIENCE_ROUNDS rounds, and PATIENCE_TASKS tasks of a mean peer. */
+ * seconds, the time of PATIENCE_ROUNDS rounds, and the time of PATIENCE_TASKS tasks at a mean peer. */
 static const double PATIENCE_S = 2, PATIENCE_ROUNDS = 50, PATIENCE_TASKS = 10;
 
 bool kl_root_begin(kl_node *n, const kl_ranges *done) {

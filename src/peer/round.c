@@ -24,8 +24,8 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     r->reported = r->joined_in = r->hurried = false;
     r->heard_count = 0;
     n->asking.signed_up = 0;
-    kl_haul_move(n, &n->work.done,
-                 &r->told); /* report these results again, because the earlier report may not be committed */
+    /* report these results again, because the earlier report may not be committed */
+    kl_haul_move(n, &n->work.done, &r->told);
     kl_haul_clear(&r->late);
     empty(r);
     kl_peer_check(n, kl_tree_look(&n->tree));

@@ -45,8 +45,8 @@ bool kl_parcel_add(kl_parcel *parcel, kl_span rows); /* Return false if memory r
 uint64_t kl_parcel_bytes(const kl_parcel *parcel);   /* Return the bytes of all rows in the parcel. */
 void kl_parcel_free(kl_parcel *parcel);
 
-/* Make a parcel for each rank to which rows leave, or from which rows come. Return false if memory ran
- * out. */
+/* Make a parcel for each rank that gets rows of this rank, or from which rows come to this rank. Return false
+ * if memory ran out. */
 bool kl_content_plan(kl_content *content, const kl_layout *layout);
 /* Return the bytes of all parcels, or only of those that this rank receives. */
 uint64_t kl_content_bytes(const kl_content *content, bool coming_only);

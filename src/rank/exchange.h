@@ -43,8 +43,8 @@ typedef struct kl_exchange {
     bool legs_stand; /* true: `legs` and `copies` are valid for the present bounds */
     kl_span inner;   /* rows of this rank that can be done before the exchange is complete */
     bool begins;     /* true: this sweep has an exchange */
-    /* under_way: true: an exchange has begun and is not complete; moving: true: this exchange also moves rows
-     */
+    /* under_way is true if an exchange has begun and is not complete; moving is true if this exchange also
+     * moves rows */
     bool under_way, moving;
     kl_finishing finishing;
     double awaited_s; /* time at which the wait for the exchange began */
@@ -77,8 +77,8 @@ static inline bool kl_exchange_due(const kl_exchange *x) {
     return x->ahead == 0 || x->moves || x->deepened;
 }
 
-/* Give the driver's answer to KL_ROOM. KL_ROOM_FITS: all ranks have memory for the rows that they will have.
- * With other answers no rows move. spent_s: seconds that this rank took to get memory. */
+/* Give the driver's answer to KL_ROOM. KL_ROOM_FITS: all ranks have memory for the rows that they will have
+ * after the move. With any other answer no rows move. spent_s: seconds that this rank took to get memory. */
 void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s);
 /* Begin a move to the target bounds in stages. Call kl_exchange_next_stage() for each stage while x->passing
  * is true. */

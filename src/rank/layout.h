@@ -26,7 +26,7 @@ typedef struct kl_array {
 /* Adjacent rows that a rank needs. Row i is copied to the address of row i + shift. */
 typedef struct kl_piece {
     kl_span rows;
-    int64_t shift; /* not 0 only in halos beyond the ends of a periodic array */
+    int64_t shift; /* 0, except in halos beyond the ends of a periodic array */
 } kl_piece;
 enum { KL_PIECES = 3 }; /* greatest number of pieces of one range with its halos */
 
@@ -57,7 +57,7 @@ typedef struct kl_layout {
     uint64_t gone_count;
 } kl_layout;
 
-/* Begin with equal shares and without arrays. false: no memory; call kl_layout_free() even then. */
+/* Begin with equal shares and without arrays. false: memory ran out; call kl_layout_free() even then. */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
 bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. Return false if memory ran out. */

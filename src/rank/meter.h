@@ -55,8 +55,8 @@ typedef struct kl_meter {
     /* true: the rows of a sweep are given to the body in pieces, which are timed separately */
     bool by_pieces;
     bool uneven; /* true: rows take unequal times, on this rank or on another one */
-    /* sweep_s: the most recent seconds in the body in the current sweep, up to about 1 ms; sweep_rows: rows
-     * done in these seconds */
+    /* sweep_s: seconds that the body took for the last rows in the current sweep, about 1 ms at most;
+     * sweep_rows: number of these rows */
     double sweep_s, sweep_rows;
     /* mean seconds per row, sweep_s / sweep_rows. It is a mean because a single row may take less time than
      * reading the clock. At the beginning of a sweep, it is still the value of the last sweep. */

@@ -7,8 +7,8 @@
 
 enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
-static const double BLOCK_GAIN =
-    0.01; /* change the block size only if this saves more than this part of the time */
+/* change the block size only if the new size saves more than this fraction of the time */
+static const double BLOCK_GAIN = 0.01;
 /* The time for passing on a boundary is not counted if it exceeds both this number of seconds and the fixed
  * time of two messages. The rank was then probably interrupted. */
 static const double BOUNDARY_MOST_S = 1e-4;
@@ -33,8 +33,8 @@ static uint64_t block_count(const kl_rank *k) {
     return kl_blocks_count(&blocks);
 }
 
-/* Return the number of blocks in which block sizes are tried. They are at the beginning of the first sweep;
- * later sweeps have none. */
+/* Return the number of blocks in which block sizes are tried. These blocks are at the beginning of the first
+ * sweep; later sweeps have none. */
 static uint64_t tried_count(const kl_rank *k) {
     kl_blocks blocks = blocks_of(k);
     return kl_blocks_tried(&blocks);

@@ -1,8 +1,8 @@
 /* Loops in which each rank has one range of rows, in the order of ranks. */
 #include "rank/rank.h"
 
-static const double PIECES_FROM_S =
-    1e-3; /* seconds; if this rank's rows take longer, the body gets them in pieces */
+/* seconds; if this rank's rows take longer than this in a sweep, the body gets them in pieces */
+static const double PIECES_FROM_S = 1e-3;
 
 kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
@@ -15,8 +15,8 @@ kl_act kl_ranged_settle(kl_rank *k) {
     }
     return kl_rounds_refused(
         k, k->exchange.room == KL_ROOM_UNPACKED
-               ? "nothing moves: a row could not be packed: the program refused, or memory ran "
-                 "out"
+               ? "nothing moves: a row could not be packed (the program refused, or memory ran "
+                 "out)"
                : "nothing moves: a rank has no memory for the rows planned for it");
 }
 

@@ -87,15 +87,14 @@ typedef struct kl_flow { /* The work of a sweep in a pipeline. */
 typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
-    uint64_t inner,
-        /* in a pipeline: inner: number of elements in a row; block: number of elements in a block, 0:
-         * Kilter chooses */
-        block;
+    /* used in pipelines: inner is the number of elements in a row; block is the number of elements in a
+     * block, or 0 if Kilter chooses it */
+    uint64_t inner, block;
     bool backward;   /* true: rows come in falling order, and in a pipeline also the elements of a row */
     bool ordered;    /* true: each rank gets its own rows as one range, in order */
     bool fixed;      /* true: decisions of this loop move no rows */
     bool watched;    /* true: the ranks must report their rates even if nothing is decided from the rates */
-    kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */
+    kl_rank *leader; /* the loop that this loop follows, on this rank; NULL: this loop leads */
     kl_map map; /* tells which rows of the leading loop this loop's rows follow, if there is a leading loop */
 } kl_rank_options;
 
@@ -112,7 +111,7 @@ struct kl_rank {
     kl_work work;
     kl_flow flow;
     struct kl_scatter *scatter; /* state of a scattered loop; NULL: the loop is not scattered */
-    /* first of this rank's states in the loops that follow this loop; NULL: none follows */
+    /* the first loop in the list of loops that follow this loop; NULL: no loop follows this one */
     kl_rank *followers;
     kl_rank *next;    /* next loop that follows the same leader; NULL: this is the last one */
     double now_s;     /* the time that the driver gave last */

@@ -37,8 +37,8 @@ typedef struct scene {
     int sweeps;
     double row_s; /* seconds that a rank of speed 1 takes for a row */
     double slow;  /* speed of the last rank during slow times */
-    double
-        swing_s; /* length in seconds of each slow time, and of each fast time between them; 0: always slow */
+    /* length in seconds of each slow time, and of each fast time between slow times; 0: always slow */
+    double swing_s;
     double share; /* part of its core that rank 0 gets, from 0 to 1 */
     bool fixed, forced;
     uint64_t seed;
@@ -703,9 +703,8 @@ static void check(const world *w) {
 
 typedef struct outcome {
     double elapsed_s;
-    uint64_t moves,
-        /* moves: number of moves that the loop counted; last: number of rows on the last rank at the end */
-        last;
+    /* moves: number of moves that the loop counted; last: number of rows on the last rank at the end */
+    uint64_t moves, last;
     kl_totals all; /* measurements of rank 0 over the whole loop */
     uint64_t depth;
 } outcome;

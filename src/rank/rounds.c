@@ -150,8 +150,8 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
     kl_meter_begin_anew(&k->meter);
 }
 
-/* Choose the pass of the next report. It comes left_s seconds from now, or sooner if reports cost little.
- * Skip at most half as many passes as there were so far, because the next passes may take longer than
+/* Choose the pass of the next report. The report comes left_s seconds from now, or sooner if reports cost
+ * little. Skip at most half as many passes as there were so far, because the next passes may take longer than
  * expected. */
 static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];

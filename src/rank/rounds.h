@@ -26,8 +26,9 @@ typedef struct kl_loop_rounds {
     kl_set set;   /* the messages that bring the reports */
     bool awaited; /* true: since awaited_s, the rank has been waiting for the reports */
     double awaited_s;
-    kl_rank_report mine, *heard,
-        *all; /* heard: the reports of this round; all: sums of the reports since the last decision */
+    /* mine: report of this rank; heard: reports of all ranks in this round; all: for each rank, the sum of
+     * its reports since the last decision */
+    kl_rank_report mine, *heard, *all;
     /* true: a decision was made from the sums in `all`, which must be cleared before the next report */
     bool decided;
     kl_steer_plan plan; /* the last plan that was decided */

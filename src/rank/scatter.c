@@ -586,9 +586,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* After a sweep has ended, choose the sweep of the next report. It comes after a period, or sooner if reports
- * cost little. Skip at most half as many sweeps as there were, because the next sweeps may take longer than
- * expected. All ranks choose the same sweep. */
+/* After a sweep has ended, choose the sweep of the next report. The report comes after a period, or sooner if
+ * reports cost little. Skip at most half as many sweeps as there were, because the next sweeps may take
+ * longer than expected. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;

@@ -1,4 +1,4 @@
-/* Make a recorded decision again, and compare it with the recorded one. */
+/* Make a recorded decision again, and compare the new decision with the recorded one. */
 #include "report/again.h"
 
 #include <math.h>

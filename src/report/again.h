@@ -7,7 +7,7 @@
 #include "decide/decide.h"
 
 /* The columns from which kl_decide_again() reads a decision. A further column, `grounds`, follows them: the
- * stored inputs of the decision. */
+ * inputs of the decision as the record stores them. */
 #define KL_DECISION_COLUMNS                                                                                  \
     "id, at_s, run, round, chunk, kind, subject, count, forecast_s, gain_s, cost_s, reason"
 enum { KL_COLUMN_KIND = 5, KL_COLUMN_GROUNDS = 12 };
@@ -24,8 +24,8 @@ typedef struct kl_again_verdict {
 } kl_again_verdict;
 
 bool kl_again_differs(const kl_again_verdict *verdict);
-/* Make the decision of this row again. by_other: a policy other than the recorded one decides, so forecasts
- * and reasons are not compared. */
+/* Make the decision of this row again. by_other: true if a policy other than the recorded policy decides;
+ * forecasts and reasons are then not compared. */
 void kl_decide_again(kl_again *again, bool by_other, sqlite3_stmt *row, kl_again_verdict *verdict);
 
 #endif

@@ -52,8 +52,8 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Draw an edge of a band from left to right; if `back` is true, from right to left. Add a point only where
- * the height of the edge changes. */
+/* Draw an edge of a band from left to right; if `back` is true, from right to left. Add points only where the
+ * height of the edge changes. */
 static void put_edge(const bands *b, uint32_t band, bool back) {
     size_t last = b->loop->round_count, i = back ? last : 0;
     fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));

@@ -36,7 +36,7 @@ typedef struct kl_panel {
 } kl_panel;
 
 /* A picture of one or more panels. Its legend names the series of the first panel. The scale of an axis is
- * logarithmic if all its values are above 0 and they are far apart. */
+ * logarithmic if all its values are above 0, and the largest value is many times the smallest value. */
 typedef struct kl_plot {
     const char *title, *subtitle, *x_label;
     const kl_panel *panels;

@@ -68,7 +68,7 @@ kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_e
         kl_record_ask(path, "SELECT count(*) FROM sqlite_master WHERE name = 'failure' AND ?1 = 0", 0,
                       note_table, &there, error);
     if (status == KILTER_OK && !there)
-        return kl_no_record(path, "it is of an earlier version of Kilter, which recorded no failures", error);
+        return kl_no_record(path, "an earlier version of Kilter made it, which recorded no failures", error);
     if (json)
         kl_json_open(&f.array, NULL, '[');
     if (status == KILTER_OK)

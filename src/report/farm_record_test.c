@@ -59,8 +59,8 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* Run more workers than there are cores. Depending on the machine, the farm uses all of them or fewer. The
- * record must have this choice in any case. */
+/* Run more workers than there are cores. Depending on the machine, the farm uses all workers or fewer. The
+ * record must have the chosen number in any case. */
 static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
@@ -242,7 +242,7 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
 
 /* One of four workers is a thousand times slower than the others. The farm notices this when the worker
  * does not answer for a long time. From then on, the worker must get no tasks, and each forecast must
- * mention it. */
+ * mention the worker. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;

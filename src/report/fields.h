@@ -1,5 +1,5 @@
 /* Private to the folder report: lists of the fields that a row has. The same list is used to read rows from a
- * record, to print them as JSON, and to free them. */
+ * record, to print the rows as JSON, and to free them. */
 #ifndef KL_REPORT_FIELDS_H
 #define KL_REPORT_FIELDS_H
 

@@ -31,7 +31,7 @@ typedef struct gantt {
     const kl_report_iteration *first, *last; /* the first and the last run that the chart shows */
     double from_s, to_s;
     kl_scale x;
-    /* every: 1 if each worker has a row, 2 if each second worker has one, …; rows: number of rows */
+    /* every: 1 if every worker has a row, 2 if every second worker has a row, …; rows: number of rows */
     size_t every, rows;
     double pitch;              /* distance of two neighbouring rows in pixels */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
@@ -41,7 +41,7 @@ typedef struct gantt {
     uint64_t run;
     bool begun, shown;
     uint64_t chunks;
-    /* for each pixel: the part of it, 0 … 1, that is covered by chunks too narrow for a bar of their own */
+    /* the part of each pixel, 0 … 1, that is covered by chunks too narrow for a bar of their own */
     double covered[COLUMNS];
     kl_buffer ink[INKS]; /* SVG paths, one for each colour */
     kl_buffer lost;
@@ -279,7 +279,7 @@ static void draw_legend(const gantt *g) {
     fprintf(g->out, "<path class=\"lost\" d=\"M%.1f %.1fl9 9m0-9l-9 9\"/>\n", x + 330, y + 0.5);
     kl_svg_text(g->out, (kl_point){x + 345, y + 9}, KL_ANCHOR_START, "small", "chunk lost");
     kl_svg_text(g->out, (kl_point){LEFT, y + 9}, KL_ANCHOR_START, "small",
-                g->first == g->last ? "%s" : "%s; a colour a run",
+                g->first == g->last ? "%s" : "%s; each run has another colour",
                 "narrow chunks share a bar, which is paler where the worker waits between them");
 }
 
@@ -360,7 +360,7 @@ static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, 
 }
 
 /* Draw the chart of a farm, or the bands of a loop. The picture is made in memory and then written to the
- * file, so that an error never leaves half a picture there. */
+ * file, so that an error never leaves half a picture in the file. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error) {
     kl_report *report = NULL;
     kilter_status status = kl_report_read(path, &report, error);

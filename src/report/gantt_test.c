@@ -116,7 +116,7 @@ static void one_run_of_several(void **state) {
     assert_int_equal(count_of(svg, "h-"), 7);
     assert_null(strstr(svg, "run 1"));
     free(svg);
-    svg = drawn(file, -1); /* of 30 runs, only the last 20 are drawn */
+    svg = drawn(file, -1); /* the record has 30 runs, but only the last 20 are drawn */
     check_xml(svg);
     assert_null(strstr(svg, "run 9<"));
     assert_non_null(strstr(svg, "run 10<"));

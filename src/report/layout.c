@@ -29,7 +29,7 @@ static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     return bytes;
 }
 
-/* Print words. A word that does not fit into the line begins the next one. A word that is wider than a line
+/* Print words. A word that does not fit into the line begins the next line. A word that is wider than a line
  * is broken. */
 static void wrap(FILE *out, const char *label, const char *text) {
     size_t at = LABEL, columns;

@@ -9,8 +9,8 @@ void kl_loop_print_what(const kl_report *report,
                         FILE *out); /* print the line of the header that describes the loop */
 void kl_loop_print_text(const kl_report *report, FILE *out);
 void kl_loop_print_json(kl_json *j, const kl_report *report); /* print the member "loop" of the JSON object */
-/* Print a kept run in the same ways. It has a record like that of a loop, in which each round is a decision
- * of the keeper. */
+/* Print a kept run, as the functions above print a loop. The record of a kept run is like that of a loop, and
+ * each of its rounds is a decision of the keeper. */
 bool kl_is_kept(const kl_report_loop *loop);
 void kl_kept_print_what(const kl_report *report, FILE *out);
 void kl_kept_print_text(const kl_report *report, FILE *out);

@@ -39,7 +39,8 @@ typedef struct kl_page_chunks {
     kl_page_lane *lanes;
     size_t lane_count;
     uint64_t count;
-    double tick_s, unit, end_s; /* unit: 0 if each task is one unit; end_s: the last time in the record */
+    /* tick_s: seconds of a tick; unit: 0 if each task is one unit; end_s: the last time in the record */
+    double tick_s, unit, end_s;
     kl_costs costs;
 } kl_page_chunks;
 

@@ -50,8 +50,8 @@ static uint64_t taken_before(const uint64_t *tree, size_t at) {
 
 /* ---- columns ---- */
 
-/* Sort by first task, and find the place of each chunk in that order. `firsts` must be sorted by beginning.
- */
+/* Sort `firsts` by first task, and find the place of each chunk in this order. Before the call, `firsts` must
+ * be sorted by the times at which the chunks began. */
 static void find_places(kl_page_first *firsts, size_t count, place *places) {
     size_t run_at = 0;
     for (size_t i = 0; i < count; i++)

@@ -43,8 +43,8 @@ static void push_chunk(kl_trace *t, uint64_t i, uint32_t worker, double began_s,
                                             .busy_s = 0.75 * (ended_s - began_s)});
 }
 
-/* Worker 0 works from 1 to 3 and from 4 to 5, worker 1 from 1.5 to 4; the run is from 1 to 5, and worker 2
- * gets no task. In a quarter of the time of each chunk, no task runs. */
+/* All times are in seconds. The run lasts from 1 to 5. Worker 0 works from 1 to 3 and from 4 to 5, worker 1
+ * works from 1.5 to 4, and worker 2 gets no task. In a quarter of the time of each chunk, no task runs. */
 static void write_example(const char *file) {
     kilter_error error;
     kl_trace *t = open_trace(file);
@@ -109,7 +109,7 @@ static void test_columns(void **state) {
     section gap = section_of(&page, 1 + KL_PAGE_GAP), length = section_of(&page, 1 + KL_PAGE_LENGTH);
     section idle = section_of(&page, 1 + KL_PAGE_IDLE), skip = section_of(&page, 1 + KL_PAGE_SKIP);
     section tasks = section_of(&page, 1 + KL_PAGE_TASKS), units = section_of(&page, 1 + KL_PAGE_UNITS);
-    /* in microseconds; the two chunks of worker 0 come first, then that of worker 1 */
+    /* times in microseconds; the two chunks of worker 0 come first, then the chunk of worker 1 */
     static const int64_t gaps[] = {1000000, 1000000, 1500000};
     static const uint64_t lengths[] = {2000000, 1000000, 2500000};
     for (int i = 0; i < 3; i++) {
@@ -126,9 +126,8 @@ static void test_columns(void **state) {
     kl_page_free(&page);
 }
 
-/* The times at which chunks begin have another order than their tasks. Task 25 is in no chunk. The tasks of
- * the second run are numbered from 0 again.
- */
+/* The chunks begin in another order than that of their tasks. Task 25 is in no chunk. The tasks of the second
+ * run are numbered from 0 again. */
 static void test_order(void **state) {
     static const kl_trace_chunk_row chunks[] = {
         {.run = 0, .chunk = 0, .lo = 0, .hi = 10, .worker = 0, .began_s = 3, .ended_s = 4},
@@ -162,7 +161,7 @@ static void test_story(void **state) {
     assert_string_equal(page.story[0], "2 workers did 30 tasks in 4.00 s, at 50.0 % of their full speed.");
     assert_string_equal(
         page.story[1],
-        "If every worker had computed all the time, it would have taken 2.00 s, which is 2.00 s less.");
+        "If every worker had computed all the time, the run would have taken 2.00 s, which is 2.00 s less.");
     /* Three workers have 12 s in total. Worker 2 wastes 4 s. The chunks waste a quarter of 5.5 s. The gap
      * before the last chunk is 1 s. */
     assert_string_equal(page.story[2],

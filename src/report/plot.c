@@ -7,7 +7,7 @@
 
 static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 310, GAP = 34;
 static const double MARK_ROW =
-    15; /* height in pixels of a line for the text of a mark; each mark has its own line */
+    15; /* height in pixels of a row of text above a panel; the text of each mark has a row of its own */
 static const double LOG_ABOVE =
     12; /* a scale may be logarithmic if its largest value is at least this many times its smallest value */
 
@@ -122,8 +122,9 @@ static bool in_right_half(const kl_scale *x, double value) {
     return kl_scale_at(x, value) > (x->from + x->to) / 2;
 }
 
-/* Return the number of the line for the text of a mark. The text stands beside the mark, on the side with
- * more room. Marks further from the middle have texts further up, so that few marks cross a text. */
+/* Return the row for the text of a mark, which is a vertical line. The text is beside the line, on the
+ * side with more room. Marks further from the middle have their texts further up, so that few lines
+ * cross a text. */
 static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
     const kl_mark *marks = panel->marks;
     bool right = in_right_half(x, marks[which].x);

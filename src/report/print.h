@@ -92,8 +92,8 @@ typedef const void *(*kl_row_at_fn)(const void *context, size_t row);
 
 void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row_at_fn row_at,
                    const void *context, size_t rows);
-/* Write the text of a cell, formatted as by printf(). Functions of the type kl_cell_fn call these two.
- * kl_cell_number() writes NAN as "-". */
+/* Write the text of a cell, formatted as by printf(). Functions of the type kl_cell_fn call kl_cell() and
+ * kl_cell_number(). kl_cell_number() writes NAN as "-". */
 void kl_cell(char *cell, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_cell_number(char *cell, const char *format, double value) KILTER_PRINTF(2, 0);
 

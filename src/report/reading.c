@@ -81,8 +81,9 @@ static char *uri_name(const char *path) {
     return name;
 }
 
-/* Open a record that has no log and lies on a read-only medium. The usual way fails there, because SQLite
- * tries to create a file beside the record: the index of its log. With immutable=1 it needs no such file. */
+/* Open a record that has no log and lies on a read-only medium. The usual way fails on such a medium,
+ * because SQLite tries to create the index of a log as a file beside the record. With immutable=1, SQLite
+ * needs no such file. */
 static int open_immutable(const char *path, sqlite3 **db) {
     char *name = uri_name(path);
     if (!name)

@@ -20,13 +20,13 @@ typedef struct kl_reading {
 typedef void (*kl_row_fn)(kl_reading *r, sqlite3_stmt *row);
 
 kilter_status kl_no_record(const char *path, const char *why, kilter_error *error); /* KILTER_ERR_INPUT */
-/* Open the record as r->db, and begin to read it as it is now. The caller closes r->db, also after an error.
- * Errors are those of kl_report_read(). */
+/* Open the record as r->db, and begin a transaction, so that rows written later are not read. The caller
+ * closes r->db, even after an error. Errors are those of kl_report_read(). */
 kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error);
 kilter_status kl_reading_failed(const kl_reading *r, const char *path,
                                 kilter_error *error); /* set `error` from the failure that `r` describes */
 /* Open the record as r->db, and read it into a new r->report. run_only: read only what kl_report_read_run()
- * reads. The caller closes r->db and frees r->report, also after an error. */
+ * reads. The caller closes r->db and frees r->report, even after an error. */
 kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, kilter_error *error);
 /* Return whether the record has this table. Records of earlier versions lack some tables. */
 bool kl_has_table(const kl_reading *r, const char *name);

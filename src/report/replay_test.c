@@ -23,7 +23,7 @@ typedef struct farm_case {
     uint64_t tasks;
     double task_s, cv;
     uint32_t runs;
-    size_t bytes; /* bytes of the input of a task */
+    size_t bytes; /* size of each task's input in bytes */
 } farm_case;
 
 static const farm_case cases[] = {
@@ -131,8 +131,8 @@ static void each_decision_of_each_policy_is_made_again(void **state) {
         }
 }
 
-/* A task of the second run kills its worker. Tasks are added to this run until it has two times the number
- * with which it began. The tasks of the first run have weights. */
+/* A task of the second run kills its worker. Tasks are added to this run until it has two times as many tasks
+ * as at its beginning. The tasks of the first run have weights. */
 static int work_or_die(const kilter_task *task, kilter_result *result, void *state) {
     volatile double sum = 0;
     (void)state;
@@ -203,7 +203,7 @@ static void what_the_record_lacks_is_said(void **state) {
     record(file, &cases[1], "fac2", 0);
     change(file, "DELETE FROM decision WHERE id = 3");
     char *text = replay(file, (kl_replay_choice){.by = KL_REPLAY_ID, .number = 4});
-    assert_true(has(text, "not made again: rows before it are missing in the record\n"));
+    assert_true(has(text, "not made again: earlier rows of the run are missing from the record\n"));
     free(text);
     change(file, "UPDATE decision SET grounds = NULL");
     text = replay(file, (kl_replay_choice){.by = KL_REPLAY_ID, .number = 2, .json = true});
@@ -212,7 +212,7 @@ static void what_the_record_lacks_is_said(void **state) {
     change(file, "ALTER TABLE decision DROP COLUMN grounds");
     text = replay(file, (kl_replay_choice){.by = KL_REPLAY_LIST});
     assert_int_equal(number_after(text, "made again: "), 0);
-    assert_true(has(text, "of kind deal not made again: the record lacks its inputs"));
+    assert_true(has(text, "of kind deal not made again: the record lacks the inputs of the decision"));
     free(text);
 }
 

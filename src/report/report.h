@@ -1,7 +1,7 @@
-/* Public header of the folder report: read a run record, and report what each worker did and how close the
- * run came to its bound. The record may be finished, may still be written, or may be left by a killed master.
- * The report shows the state of the record at one moment. A number that is not known is NAN.
- */
+/* Public header of the folder report: read a run record, and report what each worker did and how close
+ * the run came to its bound. The record may be finished, may still be in use by a master, or may be
+ * left by a killed master. The report shows the state of the record at one moment. A number that is not
+ * known is NAN. */
 #ifndef KL_REPORT_H
 #define KL_REPORT_H
 
@@ -22,15 +22,16 @@ typedef struct kl_report_run {
     bool ended;
     double ended_s;        /* seconds from began_unix_s to the end of the run */
     uint64_t dropped_rows; /* number of rows that could not be written */
-    char *control; /* name of the socket for `kilter tune`; "": there is no socket, or the record is of an
-                      earlier version */
+    /* name of the socket for `kilter tune`; "": there is no socket, or an earlier version of Kilter
+     * made the record */
+    char *control;
 } kl_report_run;
 
 typedef struct kl_report_worker {
     uint32_t worker;
     char *host, *binding;
     int64_t pid;
-    double joined_s, left_s; /* left_s: NAN if the worker is present to the end */
+    double joined_s, left_s; /* seconds; left_s: NAN if the worker stayed to the end */
     char *why;               /* why the worker left; NULL: it did not leave */
 } kl_report_worker;
 
@@ -44,9 +45,10 @@ typedef struct kl_report_share {
                           elapsed_s */
     /* units per busy second, divided by the units per busy second of the fastest worker */
     double speed_relative;
-    double task_s;          /* busy_s divided by the worker's number of tasks */
-    double unit_s, unit_sd; /* seconds per unit: unit_s: mean; unit_sd: standard deviation, measured on tasks
-                               or estimated from chunks */
+    double task_s; /* busy_s divided by the worker's number of tasks */
+    /* unit_s: mean seconds per unit; unit_sd: standard deviation of the seconds per unit, measured on tasks
+     * or estimated from chunks */
+    double unit_s, unit_sd;
 } kl_report_share;
 
 typedef struct kl_report_iteration {
@@ -57,7 +59,9 @@ typedef struct kl_report_iteration {
     char *policy;
     uint64_t shared_bytes;
     bool ended;
-    double began_s, elapsed_s; /* if the run did not end, elapsed_s is the time until its last chunk */
+    /* elapsed_s: seconds that the run took; if the run did not end: seconds until the end of
+     * its last chunk */
+    double began_s, elapsed_s;
     uint64_t failed, chunks;
     uint32_t workers; /* number of workers that did at least one task */
     double bound_s, efficiency;
@@ -66,8 +70,10 @@ typedef struct kl_report_iteration {
     char *decision, *status; /* decision: how the tasks were dealt, in words; status: how the run ended; both
                                 NULL if it did not end */
     uint64_t tasks_done;     /* number of done tasks in the recorded chunks */
-    double bytes_out, bytes_in; /* bytes of the recorded chunks: out: to the workers; in: from the workers */
-    kl_report_share *shares;    /* shares[0 … share_count−1]: what each worker did, sorted by worker */
+    /* for the recorded chunks; bytes_out: bytes sent to the workers; bytes_in: bytes received
+     * from the workers */
+    double bytes_out, bytes_in;
+    kl_report_share *shares; /* shares[0 … share_count−1]: what each worker did, sorted by worker */
     size_t share_count;
 } kl_report_iteration;
 
@@ -104,7 +110,7 @@ typedef struct kl_report_measurement { /* the last measurement of one kind */
 
 /* A rank of a loop. In the other parts of the report, each rank counts as a worker. */
 typedef struct kl_report_rank { /* counts and times are sums over the recorded rounds */
-    uint64_t iterations;        /* number of iterations that the rank had at its last report */
+    uint64_t iterations;        /* number of iterations that the rank had in its last recorded round */
     uint64_t done;
     double busy_s, rate_per_s; /* rate_per_s: last measured iterations per second; NAN: never measured */
     double believed_per_s;     /* iterations per second, filtered from the measurements */
@@ -121,15 +127,15 @@ typedef struct kl_report_loop {
     char *name, *kind; /* kind: "doall", "scattered", "doacross", or "kept" for a kept run */
     uint64_t iterations, inner, row_bytes, arrays;
     uint32_t ranks;
-    /* fixed: rows are never moved; ended: the loop was closed; if it was not, the sums below are computed
-     * from the recorded rounds and moves */
+    /* fixed: rows are never moved; ended: the loop was closed; otherwise the sums below are computed from the
+     * recorded rounds and moves */
     bool fixed, ended;
     double ended_s, elapsed_s;
     uint64_t executions, rounds, moves, moved, block;
     double gained_s, came_s, cost_s;
     char *decision, *status; /* both are NULL if the loop did not end */
     kl_report_rank *rank;    /* [ranks] */
-    kl_report_round *round;  /* sorted by number; some rounds may be missing in the record */
+    kl_report_round *round;  /* sorted by number; the record may lack some rounds */
     size_t round_count;
     size_t move_count; /* number of recorded moves, including refused ones */
 } kl_report_loop;
@@ -179,14 +185,15 @@ typedef struct kl_report {
     kl_report_loop *loop;       /* NULL: the record does not come from a loop */
     kl_report_watched *watched; /* NULL: the record does not come from a watched program */
     kl_report_run run;
-    kl_report_session
-        *sessions; /* one for each master that wrote the record; a record of an earlier version has none */
+    /* one session for each master that wrote the record; no sessions if an earlier version of Kilter made the
+     * record */
+    kl_report_session *sessions;
     size_t session_count;
     kl_report_worker *workers; /* all workers, sorted by their numbers */
     size_t worker_count;
     kl_report_iteration *iterations; /* all runs, sorted by their numbers */
     size_t iteration_count;
-    kl_report_decision *decisions; /* one entry for each kind of decision, sorted by kind */
+    kl_report_decision *decisions; /* all decisions of each kind together, sorted by kind */
     size_t decision_count;
     kl_report_decided *decided; /* decisions about the whole farm or loop, in the order of time */
     size_t decided_count;
@@ -204,8 +211,8 @@ typedef struct kl_outline {
     bool ended;       /* true: the farm or loop was closed, so the record is complete */
     bool loop, results, watched;
     uint64_t runs, tasks,
-        failed; /* for a farm: numbers of runs, of all their tasks, and of the tasks that failed */
-    uint64_t executions, rounds; /* for a loop: numbers of sweeps and of rounds */
+        failed; /* only for a farm; the numbers of runs, of tasks in all runs, and of tasks that failed */
+    uint64_t executions, rounds; /* only for a loop; the numbers of sweeps and of rounds */
 } kl_outline;
 
 /* Read the summary of a record. This does not read all chunks. Errors are those of kl_report_read(). After an
@@ -252,8 +259,8 @@ kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_e
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error);
 
 /* The contents of a page about a record. `data` consists of sections. Each section begins with its length, a
- * little-endian number of 4 bytes; then its bytes follow. The first section is a JSON object. The others are
- * the columns of KL_PAGE_COLUMNS. */
+ * little-endian number of 4 bytes; then the section's bytes follow. The first section is a JSON object. The
+ * other sections are the columns of KL_PAGE_COLUMNS. */
 enum { KL_PAGE_SENTENCES = 3 };
 typedef struct kl_page {
     char *title;                    /* title of the page: the name of the program */
@@ -291,8 +298,8 @@ kilter_status kl_trace_events_write(const char *path, FILE *out, kilter_error *e
 /* A function that opens a file for a table. If it fails, it sets the error and returns NULL. */
 typedef FILE *(*kl_table_open_fn)(void *context, const char *table, kilter_error *error);
 /* Write each table of a record as CSV into a file of its own. `open` opens a file, and `close` closes it. CSV
- * is RFC 4180 with a header line; NULL is an empty field, and a blob is hexadecimal. Errors are those of the
- * two functions and of kl_report_read(). */
+ * is RFC 4180 with a header line; NULL is an empty field, and a blob is hexadecimal. Errors are those of
+ * `open`, `close` and kl_report_read(). */
 typedef struct kl_table_files {
     kl_table_open_fn open;
     kilter_status (*close)(void *context, FILE *file, bool whole, kilter_error *error);

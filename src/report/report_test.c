@@ -529,7 +529,7 @@ static void check_width(const char *text) {
         if (kl_utf8_columns(copy) > 110)
             fail_msg("%zu columns: %s", kl_utf8_columns(copy), copy);
         if (bytes > 0 && copy[bytes - 1] == ' ')
-            fail_msg("the line ends with a blank: %s", copy);
+            fail_msg("the line ends with a space: %s", copy);
         for (const char *c = copy; *c; c++)
             assert_true((unsigned char)*c >= 0x20);
         line += bytes + (line[bytes] == '\n');
@@ -700,7 +700,7 @@ static void records_of_format_1_tell_the_same(void **state) {
     push_example_end(t);
     close_trace(t, 10);
     expect_the_same_when_aged(file);
-    /* the first versions had neither the table nor the column */
+    /* records of the first versions have neither the table `move` nor the column `round` */
     change(file, "DROP TABLE move; ALTER TABLE decision DROP COLUMN round");
     kl_report_free(read_report(file));
     unlink(file);

@@ -24,10 +24,11 @@ static void bound_sentence(const kl_report_iteration *it, FILE *out) {
     if (isnan(it->efficiency))
         return;
     if (it->elapsed_s > it->bound_s)
-        fprintf(out, "If every worker had computed all the time, it would have taken %s, which is %s less.",
+        fprintf(out,
+                "If every worker had computed all the time, the run would have taken %s, which is %s less.",
                 kl_time_words(it->bound_s).text, kl_time_words(it->elapsed_s - it->bound_s).text);
     else
-        fprintf(out, "If every worker had computed all the time, it would have taken %s.",
+        fprintf(out, "If every worker had computed all the time, the run would have taken %s.",
                 kl_time_words(it->bound_s).text);
 }
 

@@ -7,7 +7,7 @@
 #include "report/report.h"
 
 /* Query for the names of the tables. These become names of files, so unusual names are left out. Virtual
- * tables are left out, too, because reading them runs code of SQLite. */
+ * tables are left out, too, because reading a virtual table runs the code of an SQLite module. */
 static const char table_names[] =
     "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' AND name NOT LIKE "
     "'sqlite%' AND name NOT GLOB '*[^a-zA-Z0-9_]*' ORDER BY name";

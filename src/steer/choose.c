@@ -12,12 +12,11 @@ static const double LEAST_GAIN_S = 3e-7;
  * shorter load often ends before rows have moved and moved back. */
 static const double LEAST_AGE_S = 0.15;
 
-/* The forecast of a sweep's time may be wrong by this part of the time in which a rank does not compute. That
- * time is long if there are more ranks than cores. Then ranks compute in turn, and each rank waits for most
- * of a sweep. */
+/* The forecast of a sweep's time may be wrong by this fraction of the time in which a rank does not compute.
+ * If there are more ranks than cores, ranks compute in turn, and each rank waits for most of a sweep. */
 static const double OTHER_PART = 0.1;
 
-/* Return by which part of its value the forecast of a sweep's time may be wrong. */
+/* Return the fraction by which the forecast of a sweep's time may be wrong. */
 static double uncertain_part(const kl_outlook *o, double sweep_s) {
     double noise = kl_loads_uncertain(&o->loads), least = LEAST_GAIN_S / sweep_s,
            other = OTHER_PART * (1 - kl_share_of_time(o));

@@ -1,12 +1,12 @@
-/* Keep the part of its core that each rank gets. Another process may use a core for a moment only. So a
+/* Estimate which part of its core each rank gets. Another process may use a core for a moment only. So a
  * report of a smaller part counts only after such reports have come for some time. */
 #include <math.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-/* a report that differs by no more than NOISE from the part in use counts at once; parts change a little all
- * the time */
+/* a report counts at once if it differs by no more than NOISE from the part in use; such small changes are
+ * usual */
 static const double NOISE = 0.1;
 /* a report that the core is free counts at once; the core is free if the rank gets at least this part */
 static const double FREE_PART = 0.95;

@@ -11,10 +11,10 @@ static const double TRUST = 0.5;
 /* a move may show in the reports of this number of rounds, because ranks report in the middle of sweeps */
 enum { SEEN_ROUNDS = 3 };
 static const double MOVE_H = 0.5; /* weight of earlier moves in the mean cost of a move */
-/* the first guess of the cost of a row counts as much as a measured move of this part of all rows */
+/* the first guess of the cost of a row counts as much as a measured move of this fraction of all rows */
 static const double GUESS_PART = 0.01;
-static const double LEAST_SIZE =
-    0.25; /* a move shows the cost of a row only if its rows have at least this part of the mean size */
+/* a move shows the cost of a row only if its rows have at least this fraction of the mean size */
+static const double LEAST_SIZE = 0.25;
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -44,8 +44,8 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* Convert numbers of moved rows when the mean size of a row changes. If the cost of a row is still a guess,
- * compute it anew from the bytes of a row. */
+/* Rescale the stored numbers of moved rows when the mean size of a row changes. If the cost of a row is still
+ * a guess, compute it anew from the bytes of a row. */
 static void scale_moving(kl_outlook *o, double mean_bytes) {
     kl_moving *m = &o->moving;
     if (o->mean_bytes > 0) {

@@ -164,7 +164,7 @@ static void arrive(kl_loads *l) {
     l->arrived = true;
 }
 
-/* If the measured rates fit another known state, take them over at once, without the filter. Return whether
+/* If the measured rates fit another known state, use these rates at once, without the filter. Return whether
  * they fit. */
 static bool recall(kl_loads *l) {
     double mean = mean_of_known(l->raw, l->ranks);

@@ -11,7 +11,7 @@ enum { KL_STATES = 4, KL_VISITS = 32 };
 
 typedef struct kl_state {
     double *speed;  /* speed[r]: speed of rank r relative to the mean speed, which is 1 */
-    double level;   /* iterations of mean cost per second at speed 1 */
+    double level;   /* number of iterations of mean cost that a rank of speed 1 does per second */
     double lasts_s; /* mean seconds for which the state lasted; 0: it has never ended */
     /* ended: number of times that the state ended; rounds: number of rounds in the state */
     uint64_t ended, rounds;

@@ -6,8 +6,9 @@ enum { RECALLS = 3 };
 /* Use shares for the mean speeds only if a sweep then takes less than this part of its time with the best
  * alternative. The alternatives are other shares, and moving rows at each change of speeds. */
 static const double AVERAGED_PART = 0.98;
-static const double AHEAD_LOST = 2.0 / 3; /* shares for the mean speeds lose this part of what a rank gains by
-                                             working ahead in its fast half; simulations gave 0.63 to 0.75 */
+/* with shares for the mean speeds, a rank loses this fraction of what it gains by working ahead in its fast
+ * half; simulations gave 0.63 to 0.75 */
+static const double AHEAD_LOST = 2.0 / 3;
 /* give up shares for the mean speeds if sweeps take more than this multiple of the time with the best shares
  * for the latest speeds */
 static const double AVERAGED_MOST = 1.15;

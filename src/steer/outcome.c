@@ -9,9 +9,9 @@ typedef struct step { /* The time since the last round, called a step. */
 } step;
 
 /* Return the seconds saved since the last round, compared with the shares `other`. With those shares, a
- * different number of sweeps would have been done in this time. Each sweep of the difference saves or loses
- * the mean seconds of a sweep with equal shares. Add the seconds of moving, because they are counted as cost
- * elsewhere. */
+ * different number of sweeps would have been done in this time. The difference is converted to seconds: each
+ * sweep counts as the mean seconds of a sweep with equal shares. Add the seconds of moving, because the
+ * account counts them as cost. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;

@@ -9,8 +9,8 @@ static const double REPORT_PART = 0.005;  /* reports between decisions may take 
 /* least seconds between two reports; a report costs more than its messages, because each MPI call between two
  * reports also checks whether a report has arrived */
 static const double REPORTS_APART_S = 2e-3;
-static const double QUANTA =
-    10; /* number of the scheduler's quanta (time slices) over which a rate is averaged */
+/* number of the scheduler's quanta (time slices) over which a rate is averaged */
+static const double QUANTA = 10;
 /* the time between two moves is at least the seconds that a move takes, divided by this value */
 static const double WORKSCALE = 1;
 

@@ -101,7 +101,7 @@ static void the_period_is_the_largest_bound(void **state) {
         double interact_s, movement_s, quantum_s, target_s;
         kl_bound_of_period bound;
     } rows[] = {
-        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the times measured on the machine of the paper */
+        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* times that Siegell and Steenkiste measured */
         {0.1, 0, 0.1, 2, KL_PERIOD_INTERACT},          {0.001, 3, 0.1, 3, KL_PERIOD_MOVEMENT},
         {0.001, 0.01, 0.003, 0.03, KL_PERIOD_QUANTUM}, {0, 0, 0, 0, KL_PERIOD_INTERACT},
     };

@@ -156,7 +156,7 @@ typedef struct kl_outcome {
     kl_account account;
     /* shares at the time when the account's balance last reached a limit; called the anchor */
     kl_place *anchor;
-    /* seconds saved since the shares in `anchor` were set, compared with these shares */
+    /* seconds saved since the shares in `anchor` were set, compared with keeping these shares */
     double anchor_came_s;
     /* seconds saved since the shares in `anchor` were set, compared with equal shares */
     double equal_came_s;
@@ -203,7 +203,7 @@ typedef struct kl_short {
 
 typedef struct kl_trial {
     kl_proof proof;
-    kl_place *kept; /* the shares before the trial of equal shares */
+    kl_place *kept; /* the shares that the rows had before the trial of equal shares */
 } kl_trial;
 
 struct kl_steer {

@@ -12,13 +12,14 @@ enum {
     SURE_ROUNDS = 6,
     MOST_PASSED = 4
 };
-static const double PART = 100,
-                    /* the pause between two trials is at least PART times the cost of a trial; if equal
-                     * shares had a better result before, DOUBTFUL times this cost */
-    DOUBTFUL = 20;
+/* The pause between two trials is at least PART times the cost of a trial. If sweeps were faster when shares
+ * were last equal, it is at least DOUBTFUL times this cost. */
+static const double PART = 100, DOUBTFUL = 20;
 /* weight of earlier rounds in the mean: with each later round, a round's weight is multiplied by this */
 static const double KEPT = 0.8;
+/* equal shares win a trial if a sweep takes less than this fraction of its time with the other shares */
 static const double BETTER = 0.98;
+/* the length of a rest; see kl_proof_end() in proof.h */
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
 /* a trial's result is outdated if sweeps take more than this multiple of the time that they took at the
  * end of the trial */

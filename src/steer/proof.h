@@ -10,10 +10,9 @@ typedef struct kl_proof { /* The state of trials of equal shares. All zero: noth
     bool tries;           /* true: a trial of equal shares is under way */
     bool equal;           /* true: the shares were equal in the last round */
     uint32_t rounds;      /* number of whole rounds since shares became equal or unequal */
-    double executions,
-        /* executions: number of sweeps since shares became equal or unequal; elapsed_s: seconds of these
-         * sweeps; older rounds have less weight */
-        elapsed_s;
+    /* executions: number of sweeps since shares became equal or unequal; elapsed_s: seconds of these sweeps;
+     * older rounds have less weight in both */
+    double executions, elapsed_s;
     double here_s;  /* seconds of a sweep before the trial */
     double equal_s; /* seconds of a sweep when shares were last equal; 0: not known */
     double since_s; /* time at which the last trial, or the rest (pause) after this trial, ended */

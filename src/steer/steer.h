@@ -278,7 +278,7 @@ typedef struct kl_account_step {
  * times the first. Losses during a rest do not count. @return true: a rest begins, and `reason` says why */
 bool kl_account_settle(kl_account *account, double now_s, const kl_account_step *step, double unit_s,
                        char reason[KL_REASON_BYTES]);
-/* Begin a rest of balancing for another reason than losses. */
+/* Begin a rest of balancing for a reason other than losses. */
 void kl_account_rest(kl_account *account, double now_s, double unit_s);
 void kl_account_wake(kl_account *account);
 /* Return whether balancing rests. lost_s: seconds that were lost during the rest because no rows moved. The
@@ -315,8 +315,7 @@ typedef struct kl_steer_options {
     bool scattered;
     /* true: the loop is a pipeline, in which a rank may be one sweep ahead of the next rank */
     bool buffers;
-    /* least number of iterations of a rank, if there are enough for all ranks: 1, or the number of ghost
-     * rows */
+    /* each rank gets at least this number of iterations, but no more than iterations/ranks are guaranteed */
     uint64_t least;
     /* seconds that reports and a decision take, measured before the first sweep; the same value on all
      * ranks */
@@ -367,15 +366,15 @@ typedef struct kl_rank_report {
  * the next round, even if kl_steer_commit() is called. */
 typedef struct kl_steer_plan {
     bool move;
-    const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */
-    const kl_transfer *transfers;   /* scattered */
+    const uint64_t *before, *after; /* in a scattered loop: shares[ranks]; otherwise: bounds[ranks + 1] */
+    const kl_transfer *transfers;   /* only in a scattered loop */
     size_t transfer_count;
     /* number of iterations that change their rank; if each rank has one range, the sum of the distances by
      * which the bounds between ranges move */
     uint64_t moved;
     kl_judgement judgement; /* the decision and its reason, for the record */
-    /* now_s: seconds of a sweep with the present shares; then_s: after the move; both are measured or
-     * forecast */
+    /* now_s: seconds of a sweep with the present shares; then_s: seconds of a sweep after the move; both are
+     * measured or forecast */
     double now_s, then_s;
     /* forecast seconds of the slowest rank in the body: in a sweep with the present shares, and after the
      * move */

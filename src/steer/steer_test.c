@@ -176,8 +176,8 @@ static void check_plan(const world *w, const kl_steer_plan *plan) {
     assert_true(plan->period.target_s > 0);
 }
 
-/* Return the efficiency as defined in the paper: the work done, divided by the work that the ranks could
- * have done. */
+/* Return the efficiency as Siegell and Steenkiste define it: the work done, divided by the work that the
+ * ranks could have done. */
 static double efficiency_of(const world *w, const outcome *o) {
     double given_s = 0, step_s = 0.01;
     for (double at = 0; at < o->elapsed_s; at += step_s)
@@ -822,8 +822,9 @@ static void rows_stay_if_cores_near_the_limit_vary(void **state) {
     kl_steer_free(w.steer);
 }
 
-/* Under the first load the move to other shares is refused. A second load takes half of the same or the other
- * rank's core. Check that this rank then gets no rows, which is best. */
+/* Under the first load, which takes half of rank 1's core, the move to other shares is refused. A second load
+ * takes half of a core as well: that of rank 1, or that of rank 0. Check that the rank under the second load
+ * then gets no rows, which is best. */
 static void a_refusal_under_one_load_is_forgotten_under_another(void **state) {
     (void)state;
     for (uint32_t other = 0; other < 2; other++) {

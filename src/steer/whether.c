@@ -19,24 +19,26 @@ static void say_move(const kl_prospect *p, kl_judgement *j) {
                  kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->lost_s).text,
                  kl_say_s(p->move_s).text);
     else
-        snprintf(j->reason, sizeof j->reason,
-                 "a sweep takes %s instead of %s: %s saved in the %s that this should last, at a cost of %s",
-                 kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->gain_s).text,
-                 kl_say_s(remaining_s(p)).text, kl_say_s(j->cost_s).text);
+        snprintf(
+            j->reason, sizeof j->reason,
+            "a sweep takes %s instead of %s: %s saved in the %s that speeds should last, at a cost of %s",
+            kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->gain_s).text,
+            kl_say_s(remaining_s(p)).text, kl_say_s(j->cost_s).text);
 }
 
 static void say_stay(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict == KL_STAY_BALANCED)
         snprintf(j->reason, sizeof j->reason, "balanced: a sweep takes %s", kl_say_s(p->now_s).text);
     else if (p->lasts_s > p->lasted_s)
-        snprintf(j->reason, sizeof j->reason,
-                 "%s less in a sweep of %s is not worth a cost of %s: these speeds should end in %s, as seen "
-                 "before",
-                 kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
-                 kl_say_s(remaining_s(p)).text);
+        snprintf(
+            j->reason, sizeof j->reason,
+            "saving %s in a sweep of %s is not worth a cost of %s: these speeds should end in %s, as seen "
+            "before",
+            kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
+            kl_say_s(remaining_s(p)).text);
     else
         snprintf(j->reason, sizeof j->reason,
-                 "could save %s in a sweep of %s: moving costs %s, staying has cost %s so far",
+                 "other shares could save %s in a sweep of %s: moving costs %s, staying has cost %s so far",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->move_s).text,
                  kl_say_s(p->lost_s).text);
 }

@@ -9,7 +9,7 @@
 
 #include "sys/sys.h"
 
-enum { LINES_BYTES = 1 << 16 }; /* bytes of /proc/stat that are read, which is enough for 700 cores */
+enum { LINES_BYTES = 1 << 16 }; /* greatest number of bytes read from /proc/stat; enough for 700 cores */
 
 void kl_core_meter_open_thread(kl_core_meter *meter) {
     *meter = (kl_core_meter){open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), -1};

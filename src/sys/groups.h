@@ -1,5 +1,5 @@
-/* Private to the folder sys: small files in /proc and /sys, and the control groups of this process. `root`
- * is normally ""; tests set it to a folder with files of their own. */
+/* Private to the folder sys: small files in /proc and /sys, and the control groups of this process. `root` is
+ * put before these paths. It is normally ""; tests set it to a folder with files of their own. */
 #ifndef KL_SYS_GROUPS_H
 #define KL_SYS_GROUPS_H
 

@@ -13,7 +13,8 @@ static const files version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes"
                                 "total_active_file "};
 static const files version_2 = {"memory.max", "memory.current", "inactive_file ", "active_file "};
 
-/* The free bytes and total bytes of the host, or of a control group that has fewer free bytes. */
+/* The free bytes and total bytes of the host, or of the control group that has the fewest free bytes, if
+ * these are fewer. */
 typedef struct least {
     uint64_t left, total;
 } least;

@@ -1,4 +1,4 @@
-/* Replace files as a whole: after a crash, a file has either its old or its new content. */
+/* Replace files as a whole. After a crash, a file has either its old content or its new content. */
 #ifndef KL_NEW_FILE_H
 #define KL_NEW_FILE_H
 
@@ -8,8 +8,8 @@
 #include "base/base.h"
 
 /* A file that is being replaced. The stream `out` writes to a second file in the same folder, which then
- * replaces the first one as a whole. In two cases `out` writes to the file itself: it is not a plain file; no
- * second file can be created in its folder. */
+ * replaces the first one as a whole. The stream writes to the file itself if the file is not a plain file, or
+ * if its folder allows no second file. */
 typedef struct kl_new_file {
     FILE *out;
     char *path, *part; /* name of the second file; NULL: `out` writes to `path` itself */

@@ -1,5 +1,5 @@
-/* Options of farms and of commands. One row describes an option, for the parser, --help, the man page and
- * shell completion. */
+/* Options of farms and of commands. One row describes an option; the parser, --help, the man page and shell
+ * completion use this row. */
 #ifndef KL_OPTIONS_H
 #define KL_OPTIONS_H
 
@@ -39,7 +39,7 @@ struct kl_option {
     bool repeats;       /* true: the option may be given several times */
     const char *needs;  /* name of the option without which this one has no effect; NULL: none */
     const char *except; /* name of the option that cannot be combined with this one; NULL: none */
-    /* the allowed values, separated by blanks; if `read` is set, `read` decides instead which values are
+    /* the allowed values, separated by spaces; if `read` is set, `read` decides instead which values are
      * allowed */
     const char *words;
     bool is_file; /* true: the value names a file to write, and the value "-" is refused */
@@ -63,7 +63,7 @@ kilter_status kl_option_set(const kl_option *option, const char *said, const cha
 kilter_status kl_option_refuse(const kl_value *value, const char *what);
 /* Find the option whose name is the first `length` bytes of `name`. NULL: there is none. */
 const kl_option *kl_option_find(kl_option_list list, const char *name, size_t length);
-/* Return whether `text` is one of the blank-separated words. */
+/* Return whether `text` is one of the words, which are separated by spaces. */
 bool kl_option_is_word(const char *words, const char *text);
 
 enum { KL_VARIABLE_BYTES = 64 };

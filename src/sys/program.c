@@ -105,7 +105,7 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
     sigset_t none;
     sigemptyset(&none);
     if (size > 0 && !put_at_standard_input(input, size))
-        return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
+        return kl_fail(error, KILTER_ERR_SYSTEM, "restarting the program: %s", strerror(errno));
     size_t count = read_words(words);
     if (count == 0 || count == WORDS_MOST)
         return kl_fail(error, KILTER_ERR_SYSTEM,
@@ -116,7 +116,7 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
                                          streams stay open */
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     execv("/proc/self/exe", words);
-    return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
+    return kl_fail(error, KILTER_ERR_SYSTEM, "restarting the program: %s", strerror(errno));
 }
 
 /* Find the build id in the notes of an ELF file. Each note has three numbers, a name and a content, each

@@ -8,8 +8,9 @@
 
 enum { GAPS = 3 };
 
-static const double MOST_S = 0.04;      /* longest time that the measurement may take [s] */
-static const double LEAST_GAP_S = 2e-4; /* a pause shorter than this is counted as an interrupt [s] */
+static const double MOST_S = 0.04; /* longest time that the measurement may take [s] */
+static const double LEAST_GAP_S =
+    2e-4; /* a pause shorter than this [s] is taken for an interrupt, and does not count */
 
 typedef struct rival {
     int core;

@@ -70,8 +70,8 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_handler == on_sigterm || action->sa_handler == on_interrupt;
 }
 
-/* Get the handler that the program has set. Replace Kilter's own handler, which a child inherits from its
- * parent, by SIG_DFL. */
+/* Get the handler that the program has set. If it is Kilter's own handler, which a child inherits from its
+ * parent, get SIG_DFL instead. */
 static bool read_action(int number, struct sigaction *action) {
     bool read = sigaction(number, NULL, action) == 0;
     if (read && is_ours(action))

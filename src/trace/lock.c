@@ -1,5 +1,6 @@
-/* The lock that the writer of a record holds. SQLite's own locks are not enough. Several processes can hold
- * such a lock in turn, and a process loses the lock when it closes any other descriptor of the file. */
+/* The lock that the writer of a record holds. SQLite's own locks are not enough. Several processes
+ * can hold SQLite's lock in turn, and a process loses SQLite's lock when it closes any other
+ * descriptor of the file. */
 #include <fcntl.h>
 #include <unistd.h>
 

@@ -46,7 +46,7 @@ static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
 }
 
 /* Return the first column of a query's first row as text of any length; the caller frees it. NULL: there is
- * none, SQLite failed, or memory ran out. */
+ * no row, the column is NULL, SQLite failed, or memory ran out. */
 static char *ask_long(sqlite3 *db, const char *sql) {
     sqlite3_stmt *statement = NULL;
     char *answer = NULL;
@@ -144,8 +144,8 @@ static kilter_status fail_origin(const char *path, const char *what, const char 
                    what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
 }
 
-/* Return whether any earlier master of this record had these arguments and this build. Not only the last
- * master counts, because it may have stored nothing. */
+/* Return whether any earlier master of this record had these arguments and this build. All earlier masters
+ * count, because the last one may have stored nothing. */
 static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     sqlite3_stmt *origin = NULL;
     bool found = sqlite3_prepare_v2(db, "SELECT 1 FROM origin WHERE arguments = ?1 AND build = ?2", -1,
@@ -182,8 +182,7 @@ static kilter_status check_calls(sqlite3 *db, const char *path, int64_t calls, k
             with_results = ask_number(db, "SELECT coalesce(max(call) + 1, 0) FROM result");
     if (there < 0 || with_results < 0)
         return kl_past_damaged(db, path, error);
-    return there == calls && with_results <= calls ? KILTER_OK
-                                                   : fail_damaged(path, "a run is missing in it", error);
+    return there == calls && with_results <= calls ? KILTER_OK : fail_damaged(path, "it lacks a run", error);
 }
 
 static double ask_time(sqlite3 *db, const char *sql) {

@@ -106,8 +106,8 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
 }
 
 /* Lock a new file, or an empty one with which a user may have reserved the name. *taken is set if the file is
- * not empty, or another master has it. The size is checked before the file is opened, because this process
- * may itself be writing that record. Opening and closing the file would then drop SQLite's locks. */
+ * not empty, or if another master has locked it. The size is checked before the file is opened, because this
+ * process may itself be writing that record. Opening and closing the file would then drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -184,7 +184,7 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
         *created = false; /* another master has the file, so this process must not remove it */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
                        errno == EAGAIN
-                           ? "another master is writing it; let that one end, or name another file"
+                           ? "another master is writing it; let that master end, or name another file"
                            : strerror(errno));
     }
     return KILTER_OK;
@@ -307,7 +307,7 @@ static void free_record(kl_record *record) {
         for (int i = 0; i < KL_ROW_STATEMENTS; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
-    /* this descriptor must be closed after SQLite has closed the file, because closing it drops SQLite's
+    /* close this descriptor after SQLite has closed the file, because closing the descriptor drops SQLite's
      * locks */
     if (record->lock >= 0) {
         kl_record_unlock(record->lock);

@@ -49,8 +49,8 @@ typedef struct kl_trace_worker_left_row {
     const char *why;
 } kl_trace_worker_left_row;
 
-/* The start of a master that writes the record. The members first_run and first_worker are its first numbers
- * of a run and a worker, as this master counts them. */
+/* The start of a master that writes the record. This master's first run gets the number first_run, and its
+ * first worker gets the number first_worker, as this master counts them. */
 typedef struct kl_trace_session_row {
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;
@@ -98,7 +98,7 @@ typedef enum kl_bind {
     KL_BIND_F64_OR_NULL, /* a double; 0 (not known) is stored as NULL */
     KL_BIND_U64_OR_NULL, /* a uint64_t; UINT64_MAX (none) is stored as NULL */
     KL_BIND_BYTES,       /* a kilter_bytes, whose bytes are not copied into the queue */
-    /* a kilter_bytes, whose bytes are copied into the queue; no bytes are stored as NULL */
+    /* a kilter_bytes, whose bytes are copied into the queue; if it is empty, NULL is stored */
     KL_BIND_COPY,
     /* for KL_BIND_TIME to KL_BIND_WORKER_OR_NULL, the last value that earlier masters of the record wrote is
      * added to the value */
@@ -114,9 +114,11 @@ typedef struct kl_row_field {
     const char *column; /* NULL marks the end of the fields */
     kl_bind bind;
     size_t offset;
-    const char *value; /* SQL expression for the column, in which ? is the bound value; NULL: the bound value
-                          itself */
-    /* true: the column is the key of the table. In an update, it selects the rows that are changed. */
+    /* SQL expression for the column, in which ? is the bound value; NULL: the column gets the
+     * bound value itself */
+    const char *value;
+    /* true: the column is the key of the table. In an update, this column selects the rows
+     * that are changed. */
     bool key;
 } kl_row_field;
 
@@ -176,7 +178,7 @@ const char *kl_record_path(const kl_record *record); /* return the name of the r
 /* Return the number of calls of kilter_farm_run() that earlier masters of the record made. */
 uint64_t kl_record_calls(const kl_record *record);
 /* Return the checksum of a row of results, over the results and the other columns. row->worker must be the
- * number that the file stores. */
+ * worker's number in the file. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
 /* Write a batch of rows: kl_record_begin(), kl_record_put() for each row, kl_record_commit(). After a
  * failure, call kl_record_rollback(). A failure gives KILTER_ERR_RECORD. */

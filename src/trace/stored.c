@@ -101,7 +101,7 @@ static int last_row(const kl_stored *s, int64_t *id) {
     return status;
 }
 
-/* Prepare the query for the stored results. Rows that this master adds later are left out. */
+/* Prepare the query for the stored results. Leave out rows that this master adds later. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
     const char *sql = s->call.in_order ? "SELECT lo, count, worker, results, sum FROM result "
                                          "WHERE call = ?1 AND id <= ?2 ORDER BY id"

@@ -143,7 +143,7 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
 }
 
 /* Return how many bytes may wait in the queue when a row of this kind is added. There is no limit for
- * results, because their number is limited elsewhere. */
+ * results, because UNSTORED_BYTES_MOST in farm/resume.c limits them. */
 static size_t most_waiting(kl_row_kind kind) {
     if (kind == KL_ROW_RESULT)
         return SIZE_MAX;
@@ -253,8 +253,8 @@ const char *kl_trace_path(const kl_trace *trace) {
 
 /* ---- what the thread that writes does ---- */
 
-/* Return the time that is `ns` nanoseconds from now. It is the real time, even if the run has a simulated
- * clock, because it limits how long rows wait. */
+/* Return the time that is `ns` nanoseconds from now. Use the real time, even if the run has a simulated
+ * clock, because this time limits how long rows wait. */
 static struct timespec in_ns(long ns) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);

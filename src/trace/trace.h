@@ -66,8 +66,8 @@ typedef struct kl_trace_iteration_end {
 typedef struct kl_trace_chunk_row { /* a chunk, recorded when it has ended or is lost */
     uint64_t run, chunk, lo, hi;    /* tasks [lo, hi) */
     uint32_t worker;
-    /* units: work of the chunk. The others are times by the master's clock, or 0 if not known. dealt_s: the
-     * chunk was sent; began_s: its first task began; ended_s: its last task ended */
+    /* units: work of the chunk. The other three are times by the master's clock, or 0 if not known. dealt_s:
+     * when the chunk was sent; began_s: when its first task began; ended_s: when its last task ended */
     double units, dealt_s, began_s, ended_s;
     double busy_s; /* seconds spent on the chunk's tasks, including the gaps between two tasks */
     uint64_t bytes_out, bytes_in, failed;
@@ -92,9 +92,8 @@ typedef struct kl_trace_moment {
     uint64_t run;   /* number of the run; 0 in a loop */
     uint64_t chunk; /* number of the chunk that the decision deals; UINT64_MAX: none */
     uint64_t round; /* number of the round of a loop; 0: none */
-    /* data on which the decision is based, from kl_grounds_take(); they are copied; if they are empty, the
-     * decision cannot be repeated later
-     */
+    /* the inputs of the decision, from kl_grounds_take(), which are copied; if they are empty, the decision
+     * cannot be made again later */
     kilter_bytes grounds;
 } kl_trace_moment;
 
@@ -129,8 +128,8 @@ void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_de
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
 /* Return the name of the record's file; NULL if the trace is NULL. */
 const char *kl_trace_path(const kl_trace *trace);
-/* Write the waiting rows and the end of the run, and free the trace. KILTER_ERR_RECORD: rows are missing in
- * the record. */
+/* Write the waiting rows and the end of the run, and free the trace. KILTER_ERR_RECORD: the
+ * record lacks rows. */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
 
 /* --- rows of a loop over ranks, in whose record ranks are called workers --- */
@@ -159,8 +158,8 @@ typedef struct kl_trace_array_row {
 } kl_trace_array_row;
 
 typedef struct kl_trace_round_row {
-    /* execution: number of the sweep that was about to begin; in a scattered loop, of the sweep that was
-     * running */
+    /* execution: number of the sweep that was about to begin; in a scattered loop, number of the sweep
+     * that was running */
     uint64_t round, execution;
     double at_s, period_s;
     /* forecast seconds of a sweep, or 0 if not known. now_s: with the present shares; then_s: with the shares
@@ -190,8 +189,8 @@ void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
 void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
-/* Record the outcome of the move of rows that was decided in a round. If this is called several times for a
- * round, the last outcome counts. */
+/* Record the outcome of the move of rows that was decided in a round. If this function is called several
+ * times for a round, the last outcome counts. */
 void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome);
 /* Record the outcome of a decision about a kept run, in whose record each decision is a round of its own. */
 void kl_trace_came(kl_trace *trace, const kl_trace_outcome *outcome);
@@ -270,10 +269,10 @@ enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
  * A failure is reported only once. The thread that writes the record calls the function. */
 typedef void (*kl_trace_stored_fn)(void *context, uint64_t results, const kilter_error *failure);
 
-/* Open a record like kl_trace_open(), but for results. If this function made the file before, the record is
- * continued. New times, and new numbers of runs and workers, then begin after the last ones in the file. No
- * results are dropped, and kl_trace_close() reports missing results. KILTER_ERR_RECORD: the record belongs to
- * another program, is damaged, or another master uses it; the error names the file. */
+/* Open a record like kl_trace_open(), but for results. If the file exists and was made by this function, the
+ * record is continued. New times, and new numbers of runs and workers, then begin after the last ones in the
+ * file. No results are dropped, and kl_trace_close() reports missing results. KILTER_ERR_RECORD: the record
+ * belongs to another program, is damaged, or another master uses it; the error names the file. */
 kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_trace_stored_fn stored,
                               void *context, kl_trace **trace, kilter_error *error);
 /* Return the number of calls of kilter_farm_run() that earlier masters of this record made. Later calls have

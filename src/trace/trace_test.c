@@ -670,7 +670,7 @@ static void what_waits_in_memory_is_bounded(void **state) {
     memset(text, 'y', TEXT);
     for (uint64_t i = 0; i < ROWS; i++)
         kl_trace_measurement(t, &(kl_trace_measurement_row){.kind = text, .count = i});
-    /* this row must be kept, because rows of its kind are few */
+    /* this row must be kept, because it is of one of the rare kinds */
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 5, .host = "late"});
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
@@ -748,7 +748,8 @@ static void a_short_lock_is_waited_for(void **state) {
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE; CREATE TABLE note(text); COMMIT; BEGIN EXCLUSIVE",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    push_chunks(t, 0, 10000); /* these rows are enough to wake the writer, which finds the file locked */
+    /* these rows are enough to wake the writer, which then finds that the file is locked */
+    push_chunks(t, 0, 10000);
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     close_well(t, 1);

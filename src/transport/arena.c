@@ -16,7 +16,8 @@ enum {
     SLOTS = 1024,            /* greatest number of messages in an arena at the same time */
     NOTES_BYTES = 64 * 1024, /* bytes of an arena's notes (flags that mark messages as in use); a multiple of
                                 the largest page size */
-    /* a block's size is rounded up to a multiple of this, so that no two messages share a cache line */
+    /* a block's size is rounded up to a multiple of this number of bytes, so that no two messages share
+     * a cache line */
     ROUND_BYTES = 64,
     /* a lent buffer gets at least this many bytes if that many are free, so that its message can grow */
     LENT_LEAST_BYTES = 16 * 1024 * 1024,
@@ -80,8 +81,8 @@ static uint8_t *half_of(const kl_arenas *all, uint32_t number, bool to_worker) {
     return all->bytes + number * PAIR_BYTES + (to_worker ? 0 : HALF_BYTES);
 }
 
-/* Return whether the address space of this process is limited. If so, the program needs the addresses, and
- * no arenas are made. */
+/* Return whether the address space of this process is limited. If so, no arenas are made, because they would
+ * take addresses that the program needs. */
 static bool is_address_space_limited(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;

@@ -163,7 +163,7 @@ static void a_full_arena_says_so_and_has_room_again(void **state) {
     close_ends(&e);
 }
 
-/* A message must use the memory of the previous message, which was already released. */
+/* A message must use the memory of the previous message if the previous message was released. */
 static void pages_are_used_again(void **state) {
     (void)state;
     ends e = open_ends();
@@ -341,7 +341,7 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
 
 /* --- arenas under the zmq transport --- */
 
-/* Run the common transport tests with workers that have arenas. One worker has none, because it was not
+/* Run the common transport tests with workers that have arenas. One worker has no arenas, because it was not
  * forked from the master. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
@@ -362,7 +362,8 @@ static void zmq_keeps_every_promise_with_arenas(void **state) {
 
 typedef enum moment { WRITING, WRITTEN, SENT, MOMENTS } moment;
 
-/* Send one message, and die while writing the next one, after writing it, or after sending it. */
+/* Send one message. Then die at the moment `when`: while writing a second message, after writing it, or
+ * after sending it. */
 static void work_and_die(kl_transport *t, moment when) {
     kl_buffer lent = {0};
     kl_peer master = suite_meet_master(t, 0);
@@ -490,7 +491,7 @@ static void who_names_a_place_where_nothing_lies_is_dropped(void **state) {
         void *socket = say_forked_hello(context, kl_arenas_token(options.arenas) + !knows);
         kl_event event = suite_next(master);
         CHECK(event.kind == KL_EVENT_JOINED);
-        /* 12 bytes for a worker that has a pair of arenas, 8 bytes for a worker without one */
+        /* the answer has 12 bytes if the worker has a pair of arenas, and 8 bytes otherwise */
         CHECK(zmq_recv(socket, answer, sizeof answer, 0) == (knows ? 12 : 8));
         for (unsigned k = 0; k < 20; k++)
             place[k] = (uint8_t)(i < 2 ? 0 : kl_mix64(20 * i + k));

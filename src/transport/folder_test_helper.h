@@ -1,5 +1,5 @@
-/* A private folder for a test program, and the address of an endpoint in it. Setup and teardown functions
- * for cmocka. */
+/* Setup and teardown functions for tests with cmocka: make a private folder for a test program, and the
+ * address of an endpoint in this folder. */
 #ifndef KL_FOLDER_TEST_HELPER_H
 #define KL_FOLDER_TEST_HELPER_H
 

@@ -42,8 +42,8 @@ kilter_status kl_mpi_check_library(const char *doing, kilter_error *error) {
         return KILTER_OK;
     return kl_fail(
         error, KILTER_ERR_USAGE,
-        "%s: the program uses %s, but is linked with Kilter's library for %s; link it with the other one "
-        "(libkilter-openmpi, libkilter-mpich)",
+        "%s: the program uses %s, but is linked with Kilter's library for %s; link it with the other "
+        "library (libkilter-openmpi or libkilter-mpich)",
         doing, theirs == KL_MPI_UNKNOWN ? "another MPI" : kl_mpi_title(theirs), kl_mpi_title(OURS));
 }
 
@@ -124,8 +124,8 @@ static _Noreturn void be_shield(pid_t rank, bool is_master) {
     }
 }
 
-/* Run the rank in a child of the process that the launcher started. If the launcher saw that a signal killed
- * the process that it started, it would kill all ranks of the host. */
+/* Run the rank in a child of the process that the launcher started. If a signal killed the process that the
+ * launcher itself started, the launcher would kill all ranks of the host. */
 static kilter_status raise_shield(kilter_error *error) {
     const char *number = getenv("PMI_RANK");
     if (!ranks_outlive_others() || !number)
@@ -320,7 +320,7 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
         MPI_Query_thread(provided);
         return KILTER_OK;
     }
-    status = raise_shield(error); /* this forks, so it must come before the process has threads */
+    status = raise_shield(error); /* raise_shield() forks, so call it before the process has threads */
     if (status == KILTER_OK)
         status = begin_watchdog(watchdog, error);
     if (status != KILTER_OK)

@@ -1,5 +1,5 @@
-/* Start and end MPI, with settings for each MPI by which the other ranks survive when one dies. Private to
- * the folder transport. */
+/* Start and end MPI, with the settings of each MPI that let the other ranks survive when one rank dies.
+ * Private to the folder transport. */
 #ifndef KL_LAUNCH_MPI_H
 #define KL_LAUNCH_MPI_H
 
@@ -35,8 +35,8 @@ void kl_mpi_end(bool rank_failed);
 /* Tell a leak checker that this memory, and memory that it points to, is not a leak, because MPI may still
  * write there. */
 void kl_mpi_keep(const void *memory);
-/* Return a hint how to start the program so that the other ranks survive when one dies. NULL: they already
- * survive. */
+/* Return a hint how to start the program so that the other ranks survive when one dies. NULL: the program was
+ * started in this way. */
 const char *kl_mpi_hint(void);
 /* Return whether this error code of MPI means that a rank is dead. Only an MPI with ULFM enabled returns
  * such codes. */

@@ -5,8 +5,8 @@
  *     KEY of this worker, its number   ──▶
  *                                      ◀── ANSWER for this worker
  *
- * The worker connects to all addresses at once, and keeps the first connection that is answered. Afterwards
- * each side may send one last message. */
+ * The worker connects to all addresses at the same time, and keeps the first connection on which the master
+ * answers. Afterwards each side may send one last message. */
 #include "transport/liveness_mpi.h"
 
 #include <arpa/inet.h>
@@ -59,8 +59,8 @@ static kilter_status system_error(const char *doing, int code, kilter_error *err
     return kl_fail(error, KILTER_ERR_SYSTEM, "%s: %s", doing, strerror(code));
 }
 
-/* Get an id of the running operating system; "": unknown. A worker uses a loopback address only if its
- * system has the same id as the master's. */
+/* Get the boot id of the operating system; "": unknown. A worker connects to a loopback address only if its
+ * system has the same boot id as the master's system. */
 static void boot_id(char id[BOOT_BYTES + 1]) {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, id, BOOT_BYTES) : 0;
@@ -97,7 +97,7 @@ static kl_liveness *new_lines(size_t count, double lost_after_s) {
     l->listener = -1;
     l->lost_after_s = lost_after_s;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    /* one more element than `count`, because `count` may be 0 and malloc(0) may return NULL */
+    /* allocate one element more than `count`, because `count` may be 0 and malloc(0) may return NULL */
     l->fds = malloc((count + 1) * sizeof *l->fds);
     l->strangers = malloc((count + STRANGERS_MOST) * sizeof *l->strangers);
     for (size_t i = 0; l->fds && i < count; i++)

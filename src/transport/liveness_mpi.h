@@ -1,5 +1,6 @@
-/* The failure detector of a farm under MPI, because MPI does not report dead ranks. There is a TCP connection
- * (line) between the master and each worker. On it, each side sends at most one message, its last. */
+/* The failure detector of a farm under MPI. It is needed because MPI does not report dead ranks. There is a
+ * TCP connection (line) between the master and each worker. On this connection, each side sends at most one
+ * message, its last message. */
 /* The system closes a line when a process at one of its ends dies, or when the other end's host is silent for
  * too long. Each worker has a random key, which it receives by MPI. The master ignores connections without
  * such a key. Private to the folder transport. */

@@ -17,8 +17,8 @@ const char *kl_mpi_name(kl_mpi_kind kind);
 const char *kl_mpi_title(kl_mpi_kind kind);
 /* Return the name of the command that starts the MPI's ranks. */
 const char *kl_mpi_launcher(kl_mpi_kind kind);
-/* Return the MPI whose launcher set this process's environment. Return "unknown" if no launcher or several
- * launchers did. */
+/* Return the MPI whose launcher set this process's environment. Return KL_MPI_UNKNOWN if no launcher has set
+ * it, or if several launchers have. */
 kl_mpi_kind kl_mpi_of_launcher(void);
 /* Return the number of processes that the launcher started, or a lower bound of this number; 1: unknown. */
 long kl_mpi_launched(void);

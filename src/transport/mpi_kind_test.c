@@ -39,7 +39,7 @@ static void launchers_are_told_by_the_environment(void **state) {
         {{"MV2_COMM_WORLD_SIZE", "2"}, KL_MPI_UNKNOWN, 2},
         {{"OMPI_COMM_WORLD_SIZE", "2", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
          KL_MPI_UNKNOWN,
-         2}, /* one launcher was started by the other */
+         2}, /* the variables of two launchers are set, because one launcher started the other */
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -13,7 +13,7 @@ kilter_mpi_script_test(transport/mpi_wrong_launcher 1 transport_mpi_test${suffix
 set_property(TEST transport/mpi_wrong_launcher${suffix} APPEND PROPERTY ENVIRONMENT MV2_COMM_WORLD_SIZE=3)
 
 # The first test kills workers, and the master must print "as promised". The second test kills the master, and each worker must
-# print these words.
+# print "as promised".
 kilter_mpi_survivors_test(transport/mpi_deaths "as promised" 4 transport_mpi_test --deaths)
 kilter_mpi_survivors_test(transport/mpi_death_of_master "as promised.*as promised.*as promised" 4 transport_mpi_test
                           --death-of-master)

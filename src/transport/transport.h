@@ -69,8 +69,8 @@ typedef struct kl_transport_ops {
      * that the others pass to reach(). Only workers may call this. Repeated calls give the same address. */
     kilter_status (*open)(kl_transport *transport, char address[KL_ADDRESS_BYTES], kilter_error *error);
     /* Connect to another worker, after open(). Messages may be sent to *peer at once. LEFT follows if the
-     * worker cannot be reached. The other worker gets JOINED for this one. Two workers that reach each other
-     * have two connections. KILTER_ERR_USAGE: the text is not an address of this transport. */
+     * worker cannot be reached. The other worker gets JOINED for this worker. Two workers that reach each
+     * other have two connections. KILTER_ERR_USAGE: the text is not an address of this transport. */
     kilter_status (*reach)(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error);
 } kl_transport_ops;
 
@@ -107,8 +107,8 @@ kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *e
 kilter_status kl_key_default_path(char **path, kilter_error *error);
 
 /* Memory that a master shares with the workers that it forks later, up to `workers` at a time. A large
- * message between the master and such a worker is put into this memory, and the socket carries only its
- * place. The memory has no name and is freed with the last process that uses it. */
+ * message between the master and such a worker is put into this memory, and the socket carries only the
+ * message's place. The memory has no name and is freed with the last process that uses it. */
 /* kl_arenas_open() returns NULL if this memory is not available, or if the address space is limited
  * (ulimit -v). All messages then go through the socket. */
 typedef struct kl_arenas kl_arenas;
@@ -129,9 +129,9 @@ typedef struct kl_zmq_options {
     kl_arenas *arenas; /* memory that both ends share; NULL: none. Close the endpoints before these arenas. */
 } kl_zmq_options;
 
-/* Open the master's end, bound to `endpoint`: ipc://PATH in a folder nobody else can enter, or
- * tcp://ADDRESS:PORT ("tcp://127.0.0.1:*" takes a free port). *bound gets the endpoint that workers connect
- * to, which the caller frees; `bound` may be NULL. */
+/* Open the master's end, bound to `endpoint`. The endpoint is ipc://PATH in a folder that no other user can
+ * enter, or tcp://ADDRESS:PORT ("tcp://127.0.0.1:*" takes a free port). *bound gets the endpoint that workers
+ * connect to, which the caller frees; `bound` may be NULL. */
 kilter_status kl_zmq_listen(const char *endpoint, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error);
 /* Open a worker's end. The master may start later: KL_EVENT_JOINED comes when the master has answered. */
@@ -147,9 +147,9 @@ kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 /* the object that owns all endpoints of one process (the hub); it must outlive the endpoints */
 typedef struct kl_inproc kl_inproc;
 
-/* The clock and message times of a stepped hub. There, poll() never waits. It returns an event that is due
- * by the endpoint's present time, or NONE. A message is due (latency_s + per_byte_s·size) seconds after the
- * sender's present time. */
+/* The clock and message times of a stepped hub, in which time is simulated. In such a hub poll() never waits.
+ * It returns an event that is due by the endpoint's present time, or NONE. A message is due (latency_s +
+ * per_byte_s·size) seconds after the sender's present time. */
 typedef struct kl_inproc_stepped {
     double latency_s, per_byte_s;
     /* return the present time of an endpoint: number 1 is the master; 2, 3, … are workers */
@@ -162,7 +162,8 @@ typedef struct kl_inproc_stepped {
 kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error);
 void kl_inproc_free(kl_inproc *hub); /* Call this after all endpoints of the hub are closed. */
 kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_error *error);
-/* Open a worker's end. *endpoint (if not NULL) is set to the endpoint's number, as now_s() gets it. */
+/* Open a worker's end. *endpoint (if not NULL) is set to the endpoint's number, which is also an
+ * argument of now_s(). */
 kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *endpoint, kl_transport **transport,
                              kilter_error *error);
 /* Return the time at which the endpoint's next event becomes due; HUGE_VAL: no event is on its way. For

@@ -388,7 +388,7 @@ static kilter_status inproc_open(kl_transport *transport, char address[KL_ADDRES
                                  kilter_error *error) {
     const endpoint *e = (const endpoint *)transport;
     if (e->number == MASTER)
-        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
+        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: only a worker can do this");
     snprintf(address, KL_ADDRESS_BYTES, "%s%llu", ADDRESS, (unsigned long long)e->number);
     return KILTER_OK;
 }

@@ -11,13 +11,13 @@
  * Requests with a dead peer are abandoned: they may never complete, so this file neither waits for them nor
  * frees them. */
 /* The first message of each side is for the endpoints themselves. The master invites the worker to connect to
- * the failure detector (liveness_mpi.h). By this connection, called a line, each side notices that the other
- * has died. The worker answers that its line works, or why it does not. */
-/* A side's last message is a head with the length BYE. The other side answers with BYE, and then the two have
- * no request left. */
+ * the failure detector (liveness_mpi.h). Through this connection, called a line, each side notices when the
+ * other side dies. The worker answers that its line works, or why it does not. */
+/* A side's last message is a head whose length is the number BYE, which the other side answers in the same
+ * way. Then no MPI request between the two sides is left. */
 /* Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
- * does not notice the death of another worker. The master tells a worker's driver of the death, and the
- * driver drops the dead worker. */
+ * does not notice the death of another worker. The master reports the death to the code that uses a worker's
+ * endpoint, and this code drops the dead worker. */
 #include "transport/transport.h"
 
 #include <math.h>
@@ -52,18 +52,19 @@ enum {
 #define BYE_AFTER_FAILURE (UINT64_MAX - 1)
 /* close() gives up after this many seconds without a message; a living peer that computes is silent, too */
 #define FAREWELL_S 10.0
-#define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
-#define LOOK_S     0.005 /* seconds between two checks whether a connection to a dead rank was cut */
-/* seconds to wait for more messages of a dead peer after its latest one */
+/* open() gives up after this many seconds, or after lost_after_s if lost_after_s is longer */
+#define MEET_S 30.0
+#define LOOK_S 0.005 /* seconds between two checks whether a connection to a dead rank was cut */
+/* seconds to wait for more messages of a dead peer after its latest message */
 #define LAST_WORDS_S 0.1
-#define SPIN_S       50e-6 /* seconds after a message within which the next one often comes */
+#define SPIN_S       50e-6 /* after a message, the next message often comes within this many seconds */
 
 static const char ADDRESS[] = "rank ";
 
 typedef struct parcel { /* a message that is being sent */
     struct parcel *next;
     size_t peer;
-    /* bytes: size of `data`; requests: number of its MPI requests that are not complete */
+    /* bytes: size of `data`; requests: number of the message's MPI requests that are not complete */
     size_t bytes, requests;
     uint8_t data[]; /* length of the message (LENGTH_BYTES), then the message */
 } parcel;
@@ -125,7 +126,7 @@ typedef struct mpi {
     bool near;  /* true: all peers are on this host and have doorbells */
 
     kl_liveness *lines; /* connections to the failure detector; NULL: there are none */
-    double looked_s;    /* time of the last check whether connections of the failure detector were cut */
+    double looked_s;    /* time of the last check for cut connections of the failure detector */
     size_t cut; /* number of dead peers (their connections were cut) from which messages may still come */
     bool rank_failed; /* true: a rank is dead and MPI does not know it */
     bool open;        /* true: other workers can reach this worker */
@@ -164,8 +165,8 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 
 /* --- sending --- */
 
-/* Return the bytes of the seal, which shows that a message of `size` bytes has arrived completely. There is
- * no seal if the message has only a head, or if ranks do not die. */
+/* Return the number of bytes of the seal, which shows that a message of `size` bytes has arrived completely.
+ * There is no seal if the message has only a head, or if ranks cannot die. */
 static size_t seal_of(size_t size) {
     return kl_mpi_ranks_die && size > EAGER_BYTES - LENGTH_BYTES ? SEAL_BYTES : 0;
 }
@@ -660,7 +661,7 @@ static kilter_status mpi_listen(kl_transport *transport, char address[KL_ADDRESS
                                 kilter_error *error) {
     mpi *m = (mpi *)transport;
     if (m->rank == 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
+        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: only a worker can do this");
     if (!m->open && !widen(m))
         return kl_fail(error, KILTER_ERR_MEMORY, "listening for other workers: memory ran out");
     for (size_t i = 1; i < m->count && !m->open && kl_mpi_ranks_die; i++)
@@ -761,7 +762,7 @@ static void mpi_close(kl_transport *transport) {
 }
 
 /* The operations of an endpoint. Only its own thread may use an endpoint with mpi_ops[0]. Several threads may
- * use an endpoint with mpi_ops[1]. */
+ * use an endpoint with mpi_ops[1], one after the other. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
@@ -791,7 +792,7 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    /* room for all ranks; before open(), a worker uses only peers[0] */
+    /* make room for all ranks, although a worker uses only peers[0] before open() */
     m->peers = calloc((size_t)m->ranks, sizeof *m->peers);
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));

@@ -88,7 +88,7 @@ static void run_close_with_full_queues(void) {
     kl_transport_close(t);
 }
 
-/* Check that both sides can close at once when each has more queued messages than MPI takes. */
+/* Check that both sides can close at the same time when each has more queued messages than MPI takes. */
 static void run_close_against_close(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -217,7 +217,8 @@ static void run_with_deaths(void) {
     }
     kl_transport_close(t);
     if (rank == 0)
-        /* print this line, because the exit code says nothing if the launcher lets ranks die */
+        /* print this line, because the launcher's exit code does not show success if the launcher
+         * lets ranks die */
         printf("as promised\n");
 }
 

@@ -1,6 +1,6 @@
 /* The tests that every implementation of a transport must pass. A case has a function for the master's side
  * and one for the worker's side. The test opens the endpoints before a case, and closes them after it. A
- * failed check ends the process, because it may happen in any thread or rank. */
+ * failed check ends the process, because the check may be in any thread or rank. */
 #ifndef KL_TRANSPORT_SUITE_H
 #define KL_TRANSPORT_SUITE_H
 
@@ -511,7 +511,7 @@ static inline void suite_nobody_worker(kl_transport *t, kl_peer master, unsigned
 }
 
 /* Let workers reach each other by addresses that the master passes on. Each worker sends messages to every
- * other worker. All messages must arrive once and in order, also those of the master. */
+ * other worker. All messages must arrive once and in order, including the master's messages. */
 enum { SUITE_REACH = 12 };
 
 static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, unsigned count) {

@@ -82,8 +82,8 @@ enum {
 enum { FILES_OF_MESH = 64 };
 /* seconds for which a master that closes waits for the workers' BYE; a worker waits for lost_after_s */
 #define MASTER_LINGER_S 2.0
-#define HANDSHAKE_S     10.0 /* greatest seconds until a connection becomes a peer */
-#define COMPLAIN_S      60.0 /* least seconds between two reports about strangers */
+#define HANDSHAKE_S     10.0 /* a connection must become a peer within this number of seconds */
+#define COMPLAIN_S      60.0 /* smallest number of seconds between two reports about strangers */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define UNUSED_S        1.0 /* unused memory of arenas is freed after this many seconds */
@@ -150,7 +150,7 @@ struct endpoint {
 typedef struct frame {
     uint32_t id; /* at the master: the routing id of the sender */
     zmq_msg_t body;
-    bool whole; /* true: the frame is the only one of its libzmq message, as all frames of Kilter are */
+    bool whole; /* true: the libzmq message consists of this frame alone, as every message of Kilter does */
 } frame;
 
 /* Return the name of the peer with this routing id. libzmq counts the ids up from a random number. */
@@ -174,8 +174,8 @@ static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
     return number - FIRST_DIALLED < e->mesh->count ? e->mesh->dialled[number - FIRST_DIALLED] : NULL;
 }
 
-/* Return whether messages may be sent to the peer. Messages may be sent to a worker that was reached even
- * before it has answered. */
+/* Return whether messages may be sent to the peer. To a worker that this worker has reached, messages may be
+ * sent even before that worker has answered. */
 static bool is_live(const endpoint *e, kl_peer name) {
     if (!e->is_master)
         return name == THE_MASTER && (e->stage == JOINED || (e->is_part && e->stage == SEEKING && e->socket));
@@ -337,7 +337,8 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
     if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
         e->was_answered = true;
-        /* the failure below means that no process accepts connections there; it says nothing about the key */
+        /* the failure below means that no process accepts connections at the address; it says nothing
+         * about the key */
     } else if (what != ZMQ_EVENT_DISCONNECTED && !e->was_answered)
         e->failed_handshakes = 0;
 }
@@ -499,7 +500,7 @@ static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
  * BYE and is ignored from then on. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
-        return; /* do not answer, because the worker will notice that this master closes */
+        return; /* do not answer: the worker will notice anyway that this master closes */
     bool ours = says_with(f, hello, 0) || says_with(f, hello, FORKED_BYTES);
     kl_arena *arena = arena_for(e, f);
     read_reports(e);
@@ -762,7 +763,7 @@ static void settle_rivals(endpoint *e) {
     kl_zmq_peers_settle(&e->peers, can_be_reached, e);
 }
 
-/* Report LEFT for peers whose connections have ended, when all their messages are read. */
+/* Report LEFT for each peer whose connection has ended and whose messages are all read. */
 static void part_with_cut(endpoint *e) {
     if (!e->is_master) {
         if (e->lost)
@@ -1116,7 +1117,7 @@ static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *erro
     char last[1024];
     size_t size = sizeof last;
     if (zmq_getsockopt(e->socket, ZMQ_LAST_ENDPOINT, last, &size) != 0)
-        return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": asking where: %s", e->address,
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening at \"%.200s\": getting the port: %s", e->address,
                        zmq_strerror(errno));
     if (bound && !(*bound = strdup(last)))
         return kl_fail(error, KILTER_ERR_MEMORY, "listening at \"%.200s\": memory ran out", e->address);
@@ -1148,8 +1149,8 @@ kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl
 
 /* --- functions for workers that reach each other --- */
 
-/* Return the options of an endpoint of the mesh. There, the keys of the workers are also the keys of the
- * server. */
+/* Return the options of an endpoint of the mesh. In the mesh, the workers' keys are also used as
+ * the server's keys. */
 static kl_zmq_options part_options(const endpoint *e, kl_key *key) {
     kl_zmq_options options = {.lost_after_s = e->options.lost_after_s, .key = e->options.key ? key : NULL};
     if (!e->options.key)
@@ -1188,7 +1189,7 @@ static kilter_status open_to_workers(kl_transport *transport, char address[KL_AD
                                      kilter_error *error) {
     endpoint *e = (endpoint *)transport;
     if (e->is_master)
-        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
+        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: only a worker can do this");
     if (!e->mesh) {
         mesh *m = calloc(1, sizeof *m);
         kilter_status status =

@@ -90,7 +90,8 @@ static kl_transport *join(const char *endpoint, const kl_zmq_options *options, k
                           kl_peer *worker_name, kl_peer *master_name) {
     kl_transport *worker;
     CHECK_OK(kl_zmq_join(endpoint, options, &worker, error));
-    kl_event event = suite_next(master); /* this call of poll() also answers the worker's HELLO */
+    /* suite_next() calls poll(), which also answers the worker's HELLO */
+    kl_event event = suite_next(master);
     CHECK(event.kind == KL_EVENT_JOINED);
     *worker_name = event.peer;
     event = suite_next(worker);
@@ -106,8 +107,8 @@ static pair make_pair(const char *endpoint) {
     return p;
 }
 
-/* Close the worker first and the master after it. In one thread, each close would wait for the other side's
- * BYE. */
+/* First let the master drop the worker, and then close both endpoints. Without the drop, the close of one
+ * endpoint would wait for the BYE of the other endpoint, which this thread closes only afterwards. */
 static void close_pair(pair *p) {
     free(p->bound);
     kl_drop(p->master, p->worker_name);

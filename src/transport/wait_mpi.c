@@ -20,7 +20,7 @@ enum {
 
 /* mean wait in seconds below which the rank spins at first, even where it would otherwise sleep */
 static const double SHORT_WAIT_S = 15e-6;
-/* where waits are that short, the rank spins for at most this many seconds, and then sleeps */
+/* if the mean wait is below SHORT_WAIT_S, the rank spins for at most this many seconds, and then sleeps */
 static const double SHORT_SPIN_S = 30e-6;
 static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean of waits */
 /* a wait longer than this many seconds does not count in the mean, because the sending rank could not run or

@@ -1,7 +1,6 @@
 /* Check MPI requests, and rest while none of them is complete. A build for the simulator uses sim/wait_mpi.c
  * instead of wait_mpi.c. In a simulation a check takes no simulated time, so a rank that only checked again
- * would wait for ever. It blocks instead.
- */
+ * and again would wait for ever. Therefore a simulated rank blocks instead of checking again. */
 #ifndef KL_WAIT_MPI_H
 #define KL_WAIT_MPI_H
 

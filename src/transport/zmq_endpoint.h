@@ -11,7 +11,8 @@ kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error);
 /* Remove the endpoint's socket file, which libzmq leaves behind. Call this before the socket is closed,
  * while no other program can have replaced the file. */
 void kl_zmq_stops_listening(const char *endpoint);
-/* Check whether a worker may connect to the endpoint: it must name one address. */
+/* Check whether a worker may connect to the endpoint. The endpoint must name one address,
+ * without a wildcard. */
 kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error);
 /* Choose an endpoint where a worker listens for other workers. `endpoint` is the master's endpoint. The
  * result is a file in the folder of the master's file, or a free port at this host's address towards the

@@ -218,7 +218,7 @@ static bool write_all(int fd, const kl_buffer *text) {
 }
 
 /* Make a key file. Write it under a temporary name first, so that no process reads an incomplete file. If
- * another master has made the file meanwhile, use that one. */
+ * another master has made the file meanwhile, use that file. */
 static kilter_status make_file(const char *path, kilter_error *error) {
     kl_key key;
     kl_buffer text = {0};

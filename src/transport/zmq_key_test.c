@@ -113,7 +113,7 @@ static void a_torn_file_is_never_a_key(void **state) {
     (void)state;
     char *good = text_of_new(true);
     kl_key key;
-    /* cut the text at every place; only the last newline may be missing */
+    /* cut the text at every place, except before the last newline, which may be missing */
     for (size_t size = 0; size + 1 < strlen(good); size++)
         assert_int_equal(kl_key_parse(good, size, "farm.key", &key, NULL), KILTER_ERR_USAGE);
     free(good);

@@ -168,7 +168,7 @@ static void the_table_knows_everybody(void **state) {
         for (uint64_t step = 0; step < STEPS; step++) {
             uint64_t draw = kl_mix64(seed << 32 | step);
             int i = (int)(draw % IDS);
-            /* ids around the point where libzmq's count wraps to zero */
+            /* use ids around the value at which libzmq's count of ids wraps to zero */
             uint32_t id = (uint32_t)(UINT32_MAX - IDS / 2 + (uint32_t)i);
             if (expected[i] == KL_ZMQ_UNKNOWN) {
                 expected[i] = draw >> 40 & 1 ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED;

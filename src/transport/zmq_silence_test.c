@@ -48,7 +48,7 @@ typedef struct relay {
     struct sockaddr_in master;
     char endpoint[64];  /* the endpoint that workers connect to */
     double bytes_per_s; /* bytes per second in each direction */
-    /* passes: false while the link transports nothing; closes: true when the link's thread must end */
+    /* passes: true while the link passes bytes on; closes: true when the link's thread must end */
     atomic_bool passes, closes;
     pthread_t thread;
 } relay;

@@ -7,8 +7,8 @@
 #include "watch/watch_private.h"
 
 enum {
-    BLOCK = 20, /* number of iterations in a block; imbalance that evens out within a block counts as changing
-                   with each iteration */
+    BLOCK = 20, /* number of iterations in a block; if an imbalance evens out within a block, it counts as one
+                   that changes with each iteration */
 };
 
 static void take_efficiencies(const kl_watch_rank *ranks, size_t count, kl_watch_found *f) {

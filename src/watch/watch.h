@@ -16,7 +16,7 @@ enum {
     KL_WATCH_VERSION = 1,
     KL_WATCH_SITES = 512, /* greatest number of sites, which are places in the program that call MPI; the last
                              one stands for all further places */
-    KL_WATCH_EVENTS = 65536, /* number of calls that are kept: the most recent ones; a power of two */
+    KL_WATCH_EVENTS = 65536, /* number of calls that are kept: the most recent ones; must be a power of two */
     KL_WATCH_SLICES = 512,   /* number of parts of equal length into which the run is cut */
     KL_WATCH_CALL_BYTES = 24,
     KL_WATCH_PLACE_BYTES = 40,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that tools/abi detects changes of an interface. It may replace a stored description only if existing programs still run. usage: tool_test.sh
-# TOOL COMPILER
+# Check that tools/abi detects changes of an interface. It may replace a stored description only if existing programs still run.
+# usage: tool_test.sh TOOL COMPILER
 set -euo pipefail
 tool=$1 compiler=$2
 fail() { echo "tool_test: $*" >&2; cat "$work/said" >&2; exit 1; }

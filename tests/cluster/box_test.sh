@@ -6,7 +6,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
 
 takes() { # takes HOST MILLISECONDS SIZE: fail unless a ping of SIZE bytes takes at least this time
-    on "$1" ping -c 1 -s "$3" -W 5 head >"$BOX/ping" || fail "no ping: $(<"$BOX/ping")"
+    on "$1" ping -c 1 -s "$3" -W 5 head >"$BOX/ping" || fail "$1 cannot reach the head by ping: $(<"$BOX/ping")"
     local ms
     ms=$(sed -n 's/^rtt [^=]*= \([0-9]*\).*/\1/p' "$BOX/ping")
     [ "$ms" -ge "$2" ] || fail "$1: $3 bytes took $ms ms, not $2: $(<"$BOX/ping")"
@@ -36,8 +36,8 @@ inside() {
     until_so state S
     act h1 speed 50
     if [ -n "$BOX_CPU" ]; then
-        [ "$(<"$BOX_CPU/h1/cpu.cfs_quota_us")" = 5000 ] || fail "half a core: $(<"$BOX_CPU/h1/cpu.cfs_quota_us")"
-        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "a process is not in the CPU group of its host"
+        [ "$(<"$BOX_CPU/h1/cpu.cfs_quota_us")" = 5000 ] || fail "the quota is not that of half a core: $(<"$BOX_CPU/h1/cpu.cfs_quota_us")"
+        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "a process is not in the control group of its host"
     else
         until_so state T
         until_so state S
@@ -67,7 +67,7 @@ inside() {
 
     # --- act refuses invalid arguments
     for words in "h1 frob" "h1 link" "h9 link up"; do
-        ! act $words 2>/dev/null || fail "act $words"
+        ! act $words 2>/dev/null || fail "act accepts invalid arguments: $words"
     done
 }
 
@@ -75,7 +75,7 @@ outside() { # COMMAND THAT STARTS BOX…
     "$@" "$place/hosts" true || return
     ! "$@" 1 false || fail "the box does not return the exit code of its command"
     "$@" --schedule "$place/schedule" 1 on h1 sh -c 'until [ -e /run/box/h1/off ]; do ip link show eth0 >/dev/null; ping -q -c1 -W1 head >/dev/null || touch /run/box/h1/off; done'
-    "$@" 2 "$here/box_test.sh" inside || fail "inside, by $*"
+    "$@" 2 "$here/box_test.sh" inside || fail "the test inside the box failed; it was started by: $*"
 
     # --- nothing is left behind, even if a process of the box is killed
     local signal
@@ -87,7 +87,7 @@ outside() { # COMMAND THAT STARTS BOX…
         until_so no_process
     done
     "$@" 1 true # the next box removes what is left
-    [ -z "$(ls -d /sys/fs/cgroup/cpu/kilter-box-"$!" 2>/dev/null)" ] || fail "a CPU group was left behind"
+    [ -z "$(ls -d /sys/fs/cgroup/cpu/kilter-box-"$!" 2>/dev/null)" ] || fail "a control group was left behind"
 }
 
 no_process() {
@@ -110,7 +110,7 @@ outside "$here/box" || status=$?
 [ $status != 77 ] || exit 77
 [ $status = 0 ] || fail "the test of the box failed with exit code $status"
 if [ "$(id -u)" != 0 ]; then
-    echo "skipped: the test with CPU groups, because the user is not root"
+    echo "skipped: the test with control groups, because the user is not root"
 elif setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box" 1 true; then
     outside setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box"
 else

@@ -415,8 +415,8 @@ static void play_number(series *s, uint64_t number) {
 /* --- the series of runs --- */
 
 static void print_table(const series *s) {
-    printf("%llu runs, seed %llu, `--lost-after %g`: %llu good, %llu not. %.1f s a run on average, %.1f s "
-           "the longest.\n\n",
+    printf("There were %llu runs (seed %llu, `--lost-after %g`): %llu were good, and %llu were not good. "
+           "A run took %.1f s on average, and the longest run took %.1f s.\n\n",
            (unsigned long long)s->runs, (unsigned long long)s->seed, s->lost_after_s,
            (unsigned long long)(s->runs - s->bad), (unsigned long long)s->bad, s->elapsed_s / (double)s->runs,
            s->longest_s);
@@ -430,7 +430,7 @@ static void print_table(const series *s) {
             printf(" %llu |", (unsigned long long)s->struck[f][m]);
         printf("\n");
     }
-    printf("\n%llu more faults were planned, but their runs ended before them.\n",
+    printf("\n%llu more faults were planned, but the runs ended before these faults.\n",
            (unsigned long long)s->too_late);
 }
 

@@ -12,5 +12,5 @@ until_so() {
         if "$@" >/dev/null 2>&1; then return; fi
         sleep 0.05
     done
-    fail "never so: $*"
+    fail "this command did not succeed in time: $*"
 }

@@ -10,8 +10,8 @@ trap 'rm -rf "$work"' EXIT
 "$CMAKE" --install "$build" --prefix "$work/prefix" >/dev/null
 examples=$work/prefix/share/doc/kilter/examples
 "$CMAKE" -S "$examples" -B "$work/build" -G Ninja "-DCMAKE_PREFIX_PATH=$work/prefix" "-DCMAKE_C_COMPILER=$CC" \
-    "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 || fail "configuring: $(cat "$work/log")"
-"$CMAKE" --build "$work/build" >"$work/log" 2>&1 || fail "building: $(cat "$work/log")"
+    "-DCMAKE_C_FLAGS=-Wall -Wextra -Werror" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 || fail "cmake could not configure the build: $(cat "$work/log")"
+"$CMAKE" --build "$work/build" >"$work/log" 2>&1 || fail "the build failed: $(cat "$work/log")"
 ran=0
 for wanted in "$examples"/*.out; do
     name=$(basename "$wanted" .out)

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 man=$work/api/man/man3
 "$source/tools/public-functions" "$source"/include/kilter/*.h | sed 's/_sized$//' >"$work/names"
 sed -n 's/^typedef struct \(kilter_[a-z_]*\) {$/\1/p' "$source"/include/kilter/*.h >>"$work/names"
-[ "$(wc -l <"$work/names")" -gt 30 ] || fail "few names: $(cat "$work/names")"
+[ "$(wc -l <"$work/names")" -gt 30 ] || fail "the headers have too few names: $(cat "$work/names")"
 while read -r name; do
     [ -s "$man/$name.3" ] || fail "there is no man page $name(3)"
     grep -rqs "$name" "$work/api/html" || fail "the HTML pages do not name $name"

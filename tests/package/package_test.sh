@@ -72,8 +72,8 @@ run() { # run FILE: run a program; it must find the library without LD_LIBRARY_P
 }
 
 "$CMAKE" -S "$work/outside" -B "$work/by-cmake" -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" "-DCMAKE_C_COMPILER=$CC" \
-    "-DCMAKE_CXX_COMPILER=$CXX" "-DMPIS=$MPIS" >"$work/log" || fail "find_package(Kilter): $(cat "$work/log")"
-"$CMAKE" --build "$work/by-cmake" >"$work/log" || fail "with CMake: $(cat "$work/log")"
+    "-DCMAKE_CXX_COMPILER=$CXX" "-DMPIS=$MPIS" >"$work/log" || fail "the outside project could not be configured: $(cat "$work/log")"
+"$CMAKE" --build "$work/by-cmake" >"$work/log" || fail "the outside project could not be built with CMake: $(cat "$work/log")"
 run "$work/by-cmake/outside_c"
 run "$work/by-cmake/outside_cpp"
 for program in "$work"/by-cmake/outside_loop*; do

@@ -44,15 +44,15 @@ offends 'words in a sentence' 'This sentence has many words because one and anot
 "$prose" --check stored . || fail "tools/prose --check does not accept the numbers that were just stored"
 file src/bad.c '/* Of these workers the first one is taken. */'
 ! "$prose" --check stored . >out || fail "tools/prose --check accepts one offender more than stored"
-grep -q '^src: 1 offenders, 0 stored: mend' out || fail "not named: $(cat out)"
+grep -q '^src: 1 offenders, 0 stored: mend' out || fail "tools/prose does not print the expected message: $(cat out)"
 "$prose" --store stored
 file src/bad.c ''
 ! "$prose" --check stored . >out || fail "tools/prose --check accepts one offender less than stored"
-grep -q 'store the new number' out || fail "not named: $(cat out)"
+grep -q 'store the new number' out || fail "tools/prose does not print the expected message: $(cat out)"
 ! "$prose" --store stored src 2>out || fail "tools/prose stores the numbers of a part of the tree"
-grep -q "'src' is one word too many" out || fail "not named: $(cat out)"
+grep -q "'src' is one word too many" out || fail "tools/prose does not print the expected message: $(cat out)"
 ! "$prose" --offenders nowhere 2>out || fail "tools/prose accepts a path without files"
-grep -q "no file of the repository is below 'nowhere'" out || fail "not named: $(cat out)"
+grep -q "no file of the repository is below 'nowhere'" out || fail "tools/prose does not print the expected message: $(cat out)"
 
 # samples
 for n in 1 2 3 4 5 6 7 8 9; do file "src/n$n.c" "/* Return number $n of the list. */"; done
