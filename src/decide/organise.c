@@ -52,8 +52,8 @@ double kl_organise_mean_of_master(uint64_t runs, double before, double latest) {
     return kl_organise_mean(learnt ? 0 : runs, before, latest);
 }
 
-/* Workers lose time when they share cores, callbacks or links. Peers would lose this time, too, so it does
- * not count as lost to the master. */
+/* Return the seconds of a run that were lost because of the master. Time that workers lose by sharing cores,
+ * callbacks or links is not included, because peers would lose it, too. */
 double kl_organise_lost_s(const kl_iteration *run) {
     kl_limit limit = kl_model_limit(&run->load, run->workers);
     bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;

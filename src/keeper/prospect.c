@@ -6,7 +6,7 @@
 static const double MARGIN = 1.25; /* a move pays only if it gains more than this multiple of its cost */
 /* A move pays only if a sweep on the present hosts takes more than RATIO_LEAST times as long as on the other
  * hosts. If sweeps differ by chance, the ratio is greater by SPREADS times their mean difference. */
-static const double RATIO_LEAST = 1.1, SPREADS = 2;
+static const double RATIO_LEAST = 1.1, SPREADS = 1.5;
 static const double LAUNCH_GUESS_S = 2; /* seconds of a launch that are assumed before one was measured */
 
 /* Return the number of sweeps that are left. If the run's length is not known, assume that it is half done.

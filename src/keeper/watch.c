@@ -13,7 +13,7 @@ static const double WATCHED_MOST_S = 1; /* greatest number of seconds between tw
                                            of the program; in a longer gap, the keeper itself was stopped */
 static const double MARGIN_LEAST_S = 10; /* the run is saved at least this many seconds before a time limit */
 /* time constant in seconds of averages over time; short, because other programs come and go */
-static const double SMOOTH_S = 3;
+static const double SMOOTH_S = 2;
 static const double MARGIN_SAVES =
     5; /* time reserved for saving, as a multiple of: longest time of a save + longest time of a sweep */
 
