@@ -228,6 +228,10 @@ static double chosen_s(const row *r, int run) {
     return r->of.by_peers[run] ? peers_s(r, run) : master_s(r, run);
 }
 
+static double least_s(const row *r, int run) {
+    return r->bound_s[run];
+}
+
 static double oracle_s(const row *r, int run) {
     return r->oracle_peers ? peers_s(r, run) : master_s(r, run);
 }
@@ -276,12 +280,13 @@ static void count(tally *t, const row *r) {
     t->late += half_ratio(r, auto_s) <= NEAR;
     t->oracle += half_ratio(r, oracle_s) <= NEAR;
     t->master += half_ratio(r, master_s) <= NEAR;
+    t->below =
+        fmax(t->below, half_s(r, least_s) / half_s(r, master_s) - half_s(r, least_s) / half_s(r, auto_s));
     for (int i = LATE; i < RUNS; i++) {
         const double part = 1.0 / (RUNS - LATE);
         t->single += part * is_near(chosen_s(r, i), r, i);
         t->fixed += part * is_near(mostly_peers(r) ? r->of.peers_s[i] : r->of.master_s[i], r, i);
         t->worst = fmax(t->worst, ratio(r, i));
-        t->below = fmax(t->below, r->bound_s[i] / r->of.master_s[i] - r->bound_s[i] / r->of.auto_s[i]);
     }
 }
 
@@ -320,7 +325,7 @@ static void print_page(row *rows, size_t rows_count) {
     print_group(rows, rows_count, 2, SMALL, false);
     print_group(rows, rows_count, SMALL + 1, MOST_WORKERS, false);
     qsort(rows, rows_count, sizeof *rows, by_ratio);
-    printf("\n| seed | last choice | most time / better | platform | tasks |\n|---|---|---|---|---|\n");
+    printf("\n| seed | last choice | time / better | platform | tasks |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < rows_count && half_ratio(&rows[i], auto_s) > NEAR; i++)
         printf("| %" PRIu64 " | %s | %.3f | `%s` | `%s` |\n", rows[i].p.seed,
                way_of(rows[i].of.by_peers[RUNS - 1]), half_ratio(&rows[i], auto_s), rows[i].p.hosts,

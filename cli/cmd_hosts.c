@@ -294,8 +294,8 @@ static int open_and_show(const hosts_request *request, const kl_host_list *list,
 
 static const kl_option rows[] = {
     {"weight", "W",
-     "Weight of the host's own resources in fitness, from 0 to 1; the network has the rest of the weight. "
-     "Give 1 for programs that only compute, 0.5 for equal weights (default: 0.7).",
+     "Weight of processor and memory in a host's fitness, 0 to 1 (default: 0.7); the weight of the network "
+     "is 1 - W. Use 1 for programs that only compute, 0.5 for equal weights.",
      KL_OPTION_NUMBER, AT(weight), .most = 1},
     {"pick", "PICKER",
      "Print only the names of hosts to use. The picker forecast is the default and takes those with which a "

@@ -104,7 +104,8 @@ static const kl_option rows[] = {
     {"pick", "PICKER", "How to pick hosts, as in kilter hosts (default: forecast).", KL_OPTION_TEXT,
      AT(keep.pick), .words = "forecast best round-robin random best-few", .except = "slurm"},
     {"weight", "W",
-     "Weight of a host's own resources against the network in fitness, 0 to 1, for a picker (default: 1).",
+     "Weight of processor and memory in a host's fitness, 0 to 1, for a picker (default: 1); the weight of "
+     "the network is 1 - W.",
      KL_OPTION_NUMBER, AT(keep.weight), .most = 1, .needs = "pick", .except = "slurm"},
     {"seed", "N", "Seed of random pickers (default: 1).", KL_OPTION_UINT64, AT(keep.seed), .needs = "pick",
      .except = "slurm"},

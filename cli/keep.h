@@ -79,8 +79,8 @@ bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size
 /* Sort hosts into the order in which the picker of --pick chooses them. The type of this function is
  * kl_keeper_order_fn. */
 void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
-/* Call this when an attempt begins. At the next choice, the picker round-robin then continues after the
- * attempt's hosts, and random pickers draw other hosts. */
+/* Tell the pickers that an attempt begins on the keeper's hosts. At the next choice, the picker `round-robin`
+ * starts after these hosts, and random pickers draw anew. */
 void kl_keep_hosts_used(kl_keep_hosts *hosts, const kl_keeper *keeper);
 bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Return whether a picker orders the hosts. If not,
                                                        * they are ordered by speed. */

@@ -105,7 +105,7 @@ static void complain(const map_run *m, const kl_map_result *r) {
         return;
     put_line(m, r->number - 1, r->slot, &line);
     if (r->end == KL_MAP_TIMED_OUT)
-        fprintf(stderr, "kilter map: ended after %.3g s, its time limit: ", r->took_s);
+        fprintf(stderr, "kilter map: stopped a command after %.3g s, its time limit: ", r->took_s);
     else
         fprintf(stderr, "kilter map: %s: ", r->why);
     fprintf(stderr, "%.*s%s\n", (int)(line.size < 200 ? line.size : 200), (const char *)line.data,

@@ -319,12 +319,14 @@ static void fill_in(kl_map_result *r, const stream streams[2], const waiting *w,
     r->signal = WIFSIGNALED(status) ? (uint32_t)WTERMSIG(status) : 0;
     r->end = w->timed_out ? KL_MAP_TIMED_OUT : error ? KL_MAP_LOST_OUTPUT : KL_MAP_EXITED;
     if (error == EFBIG)
-        snprintf(r->why, sizeof r->why, "ended, as an output has more than %.6g MB, %s", (double)most / 1e6,
+        snprintf(r->why, sizeof r->why, "stopped a command because its output exceeds %.6g MB, %s",
+                 (double)most / 1e6,
                  streams[0].most > 0 ? "the limit of --output-limit" : "the most that can be kept in memory");
     else if (error == ENOSPC)
-        snprintf(r->why, sizeof r->why,
-                 "ended, as its output fills the disk of %.60s; make room there, or set TMPDIR",
-                 streams[0].name);
+        snprintf(
+            r->why, sizeof r->why,
+            "stopped a command because its output fills the disk of %.60s; make room there, or set TMPDIR",
+            streams[0].name);
     else if (error)
         snprintf(r->why, sizeof r->why, "keeping its output in %.80s: %s", streams[0].name, strerror(error));
     r->out_bytes = streams[0].bytes;

@@ -82,7 +82,7 @@ gives 3 map -j1 --halt soon,fail=1 'echo >begun.{#}; exit {}' ::: 0 3 0 4 5
 gives 3 map -j1 --halt now,fail=1 'echo >began.{#}; exit {}' ::: 0 3 0 4 5
 [ "$(echo began.*)" = 'began.1 began.2' ] || fail "--halt now let further commands begin: $(echo began.*)"
 gives 1 map --timeout 0.5 'trap "" TERM; sleep 100; sleep 100' ::: a
-grep -q 'ended after 1.* s, its time limit: trap' err || fail "$(cat err)"
+grep -q 'stopped a command after 1.* s, its time limit: trap' err || fail "$(cat err)"
 gives 0 map --timeout 1h true ::: a
 gives 1 map --timeout 0.2 'sh -c "trap \"\" TERM; echo \$\$ >deaf; while :; do sleep 1; done" & until [ -s deaf ]; do sleep 0.01; done; wait # {}' ::: a
 is_over() { ! kill -0 "$(cat "$1")"; }
@@ -216,13 +216,13 @@ expect 2 "--memory: 'much' is not a number of bytes" "$kilter" map --memory much
 
 # --- endless and large outputs, and a full disk
 gives 1 map --output-limit 1M yes ::: a
-grep -q 'ended, as an output has more than 1 MB, the limit of --output-limit: yes a' err && [ "$(wc -l <err)" = 1 ] || fail "$(cat err)"
+grep -q 'stopped a command because its output exceeds 1 MB, the limit of --output-limit: yes a' err && [ "$(wc -l <err)" = 1 ] || fail "$(cat err)"
 [ "$(map 'head -c 100000000 /dev/zero # {}' ::: a | md5sum)" = "$(head -c 100000000 /dev/zero | md5sum)" ] || fail "100 MB"
 if unshare -m true 2>/dev/null; then
     mkdir small
     code=0
     unshare -m sh -c 'mount -t tmpfs -o size=40m none small && TMPDIR=$PWD/small "$0" map yes ::: a' "$kilter" >out 2>err || code=$?
-    [ $code = 1 ] && grep -q 'ended, as its output fills the disk of .*; make room there, or set TMPDIR: yes a' err || fail "a full disk: $code: $(cat err)"
+    [ $code = 1 ] && grep -q 'stopped a command because its output fills the disk of .*; make room there, or set TMPDIR: yes a' err || fail "a full disk: $code: $(cat err)"
 fi
 gives 0 map --dry-run echo :::: <(seq 100000 200000)
 [ "$(wc -l <out)" = 100001 ] || fail "kilter map --dry-run does not print all 100,001 command lines"

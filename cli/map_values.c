@@ -161,7 +161,7 @@ static kilter_status read_file(const reading *r, const char *file, bool beside) 
     return status == KILTER_OK && r->q->columns ? cut_columns(r, source) : status;
 }
 
-/* Return whether a word is a separator such as :::. If it is, set the kind of the source that follows. */
+/* Return whether a word is a source mark such as :::. If it is, set the kind of the source that follows. */
 static bool is_separator(const char *word, bool *files, bool *beside) {
     size_t colons = strspn(word, ":");
     *files = colons == 4;
@@ -181,7 +181,7 @@ static kilter_status read_words(const reading *r, char **words, int count, bool 
     return r->q->columns ? cut_columns(r, source) : KILTER_OK;
 }
 
-/* Read all sources of values. words[0] is the first separator. */
+/* Read all sources of values. words[0] is the first source mark, such as :::. */
 static kilter_status read_sources(const reading *r, int count, char **words) {
     kilter_status status = KILTER_OK;
     for (int at = 0; at < count && status == KILTER_OK;) {

@@ -74,8 +74,9 @@ typedef struct kl_basis {
     size_t scratch_count;
     double *own; /* own[n−1]: sum of the speeds of the record's n fastest workers; NULL: no record */
     uint32_t own_count;
-    /* speeds[n−1]: sum of the n greatest speeds of the given workers, relative to the mean worker's speed.
-     * NULL: all workers are equal */
+    /* speeds[n−1]: sum of the n greatest speeds of the workers that the user gave. A worker that does `rate`
+     * units per second has speed 1. If the workers are from another program's record, their mean speed is 1.
+     * NULL: all workers have speed 1 */
     double *speeds;
     uint32_t speed_count;
     bool speeds_uneven;

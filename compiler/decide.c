@@ -499,8 +499,9 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
         decide_pipeline(n, d);
 }
 
-/* Refuse the loop if it uses flat memory both with rows (as x[i * n + j]) and without rows (as x[k]). Refuse
- * the loop also if a pointer in the loop may point to a variable of the loop. */
+/* Refuse the loop if it uses flat memory both with a row and without one. For example, x[i * n + j] has a
+ * row, and x[k] has none. Refuse the loop also if a pointer in the loop may point to a variable of the loop.
+ */
 static void decide_aliases(const kc_nest *n, kc_decision *d) {
     bool written = false, used = false;
     for (int i = 0; i < n->accesses; i++) {
@@ -509,7 +510,7 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
         used = used || array->pointer;
         written = written || (a->write && array->pointer);
         if (array->stride >= 0 && isl_map_dim(a->where, isl_dim_out) != 2)
-            refuse(d, a->line, "%s is used with rows and without rows (as x[i * n + j] and as x[k])",
+            refuse(d, a->line, "%s is used both with a row, as in x[i * n + j], and without one, as in x[k]",
                    array->name);
     }
     CXCursor index = n->outer.index;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* The forecast assumes that a solve with two candidates at once needs this many times as many candidates as a
- * solve with one. Factors from 1.1 to 1.6 were measured with a fast master (docs/reference/sp.md). Two
+/* The forecast assumes that a solve needs more candidates, by this factor, if it evaluates two candidates at
+ * once instead of one. Factors from 1.1 to 1.6 were measured with a fast master (docs/reference/sp.md). Two
  * candidates at once are faster only if master and workers take about equal times. */
 static const double MORE_CANDIDATES = 1.8;
 static const double WORTH_TRYING = 0.95;

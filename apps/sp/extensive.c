@@ -134,7 +134,7 @@ static void free_builder(builder *b) {
     free(b->weight);
 }
 
-/* Make the program from the values of all random numbers. */
+/* Make the linear program from the values of all random numbers. */
 static kilter_status build(builder *b, sp_program *program, kilter_error *error) {
     const sp_problem *p = b->problem;
     const sp_stage *one = &p->stage[0], *two = &p->stage[1];
@@ -157,7 +157,7 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     return KILTER_OK;
 }
 
-/* Make the program of the sample's scenarios first … first + count − 1. */
+/* Make the linear program of the sample's scenarios first … first + count − 1. */
 static kilter_status build_some(const sp_problem *problem, const sp_sampling *sampling, uint64_t first,
                                 uint64_t count, sp_program *program, kilter_error *error) {
     if (count > INT_MAX / 2)

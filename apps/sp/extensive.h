@@ -13,18 +13,19 @@
 extern "C" {
 #endif
 
-/* Make the program of a sample. Return KILTER_ERR_RANGE if there are more entries than CLP can count. */
+/* Make the linear program of a sample. KILTER_ERR_RANGE: it has more entries than CLP can count. */
 kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
                            kilter_error *error);
 
-/* Make the program for one scenario in which each random number has its mean. */
+/* Make the linear program for one scenario in which each random number has its mean. */
 kilter_status sp_extensive_mean(const sp_problem *problem, sp_program *program, kilter_error *error);
 
-/* Make the program for one scenario of the sample, with its weight, and with the first stage fixed at x. */
+/* Make the linear program for one scenario of the sample, with its weight, and with the first stage fixed at
+ * x. */
 kilter_status sp_extensive_one(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario,
                                const double *x, sp_program *program, kilter_error *error);
 
-/* Make the program of the first stage alone. */
+/* Make the linear program of the first stage alone. */
 kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
 
 /* Write the program in free MPS format with all digits. Rows and columns have the names in CORE; names of

@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    /* the decision that the last order gave to the evaluator; NULL: no order has given a decision */
+    /* the decision of the last order, which the evaluator now has; NULL: no order has set a decision */
     double *x;
 };
 

@@ -1,4 +1,5 @@
-/* Find a decision that is optimal over the sample. The caller provides the evaluation of candidates. */
+/* Find the decision that is optimal over the sampled scenarios. The caller supplies a function that evaluates
+ * candidate decisions. */
 #ifndef SP_SOLVE_H
 #define SP_SOLVE_H
 

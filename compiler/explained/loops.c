@@ -95,7 +95,7 @@ void two(double *x, int n, int m) {
     }
 }
 void mixed(double *x, int n) {
-    /* refused: with rows and without */
+    /* refused: both with a row, .* and without one */
     for (int i = 1; i < 9; i++)
         if (n > 1)
             x[i * n] = x[5];

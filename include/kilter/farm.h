@@ -188,9 +188,9 @@ typedef struct kilter_farm_options {
      * `record`
      */
     const char *resume;
-    /** true: accept a `resume` file although the program file or the program's own arguments have changed;
-     * false: such a change is an error. With true, inputs, weights and shared data of a run may also have
-     * changed, and the run may have more tasks at its end. Ignored without `resume` */
+    /** true: use the `resume` file even if the program file or the program's own arguments have changed. A
+     * run's inputs, weights and shared data may then differ as well. New tasks may be appended after its old
+     * ones. false: such a change is an error. This option has no effect if `resume` is NULL. */
     bool resume_anyway;
     /** name of the program in the record and in messages, the same on master and workers; NULL: the name in
      * argv[0] */

@@ -176,8 +176,8 @@ uint64_t kl_mix64(uint64_t x);
  * To hash several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
 
-/* Bring each digit of a sum into the range ±2^32, and carry the excess into the next digit. Then the words of
- * up to 2^29 such sums can be added without overflow. */
+/* Carry the excess of each digit into the next one, so that each digit's magnitude is at most 2^32. Then the
+ * words of up to 2^29 such sums can be added without overflow. */
 void kl_sum_tidy(kilter_sum *sum);
 
 #endif

@@ -84,8 +84,8 @@ void kl_ckpt_size_content(kl_ckpt_plan *plan, uint64_t bytes);
 void kl_ckpt_plan_free(kl_ckpt_plan *plan);
 /* Return the size of a part in bytes. */
 uint64_t kl_ckpt_part_bytes(const kl_ckpt_part *part);
-/* Compare a file's facts and parts with those of the program. The size of the content may differ.
- * KILTER_ERR_INPUT: they differ; the error says in what. */
+/* Compare a file's facts and parts with those of the program. The part that holds the content of the
+ * rows may have another size. KILTER_ERR_INPUT: they differ; the error says in what. */
 kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *program, kilter_error *error);
 kilter_status kl_ckpt_parts_fit(const kl_ckpt_plan *file, const kl_ckpt_plan *program, kilter_error *error);
 /* Return whether a value may have this name. */

@@ -73,6 +73,10 @@ uint64_t kl_ckpt_part_bytes(const kl_ckpt_part *part) {
 
 /* --- comparing --- */
 
+static const char *kind_of(const kl_ckpt_facts *facts) {
+    return facts->kind == 0 ? "DOALL" : facts->kind == 1 ? "DOACROSS" : "unknown";
+}
+
 kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *program,
                                 kilter_error *error) {
     const struct {
@@ -80,10 +84,8 @@ kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *
         uint64_t file, program;
     } numbers[] = {
         {"rows", file->rows, program->rows},
-        {"as its kind (0: DOALL, 1: DOACROSS)", file->kind, program->kind},
         {"elements in a row (inner)", file->inner, program->inner},
         {"arrays", file->arrays, program->arrays},
-        {"as content (1: rows have content)", file->content, program->content},
         {"kept values", file->values, program->values},
     };
     if (file->version != program->version)
@@ -92,6 +94,12 @@ kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *
     if (strcmp(file->loop, program->loop) != 0)
         return kl_fail(error, KILTER_ERR_INPUT, "it belongs to loop '%.100s', not to '%.100s'", file->loop,
                        program->loop);
+    if (file->kind != program->kind)
+        return kl_fail(error, KILTER_ERR_INPUT, "its loop has kind %s, but the program's loop has kind %s",
+                       kind_of(file), kind_of(program));
+    if (file->content != program->content)
+        return kl_fail(error, KILTER_ERR_INPUT, "its rows have %s content, but the program's rows have %s",
+                       file->content ? "some" : "no", program->content ? "some" : "none");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (numbers[i].file != numbers[i].program)
             return kl_fail(error, KILTER_ERR_INPUT, "it has %llu %s, but the program has %llu",
@@ -99,8 +107,8 @@ kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *
     return KILTER_OK;
 }
 
-/* Return whether part `i` has the same shape in the file and in the program. The size of the content may
- * differ. */
+/* Return whether part `i` has the same shape in the file and in the program. The part that holds the
+ * content of the rows may have another size. */
 static bool same_shape(const kl_ckpt_plan *plan, size_t i, const kl_ckpt_part *file,
                        const kl_ckpt_part *program) {
     bool sized = plan->facts.content && i == 2 * plan->facts.arrays;

@@ -95,12 +95,14 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     if (least_s > tasks * task_s && least_s > task_s) {
         tasks = share * task_s < (1 + LEFT_OVER) * least_s ? share : least_s / task_s;
         if (feed_s < least_s)
-            kl_reason(plan, "at least %s per chunk: dealing costs %s; the worker's share is %.3g tasks%s",
-                      kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
+            kl_reason(
+                plan,
+                "chunks of at least %s of work, because dealing costs %s; the worker's share is %.3g tasks%s",
+                kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
         else
             kl_reason(plan,
-                      "at least %s per chunk keeps the master ahead of %u workers; the worker's share is "
-                      "%.3g tasks%s",
+                      "chunks of at least %s of work, so that the master can serve %u workers; the worker's "
+                      "share is %.3g tasks%s",
                       kl_say_s(feed_s).text, (unsigned)look->workers, share, wire);
     } else if (target <= cap || cap < 1) {
         double chunk_s = fmax(floor(tasks), 1) * task_s;

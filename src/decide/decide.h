@@ -514,8 +514,7 @@ typedef struct kl_organise_look {
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
     /* mean seconds of earlier runs (kl_organise_mean()), scaled to this run's number of tasks. by_master_s:
-     * of runs with a master; by_peers_s: of runs with this number of peers; 0: there was no such run.
-     * by_master_s leaves out the farm's first run if the second run was faster. */
+     * of runs with a master; by_peers_s: of runs with this number of peers; 0: there was no such run */
     double by_master_s, by_peers_s;
     bool tried; /* true: peers have organised an earlier run, perhaps with another number of peers */
     /* true: a number of workers is being tried, which can be judged only in runs with a master */
@@ -531,8 +530,8 @@ typedef struct kl_organise_look {
 /* Return the mean of a value over runs. before: its mean over the earlier runs; runs: the number of these
  * runs. From the eighth run on, the latest run counts one eighth. */
 double kl_organise_mean(uint64_t runs, double before, double latest);
-/* Return this mean for runs with a master. The farm's first run
- * is usually slower than later runs, so it is left out if the second run is faster. */
+/* Return this mean for runs with a master. The first of these runs is usually slower than later runs. So if
+ * the second run is faster, it takes the place of the first run. */
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest);
 /* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because
  * peers would lose it, too. */

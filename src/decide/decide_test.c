@@ -397,7 +397,7 @@ static const auto_row auto_rows[] = {
      0,
      50,
      50,
-     "keeps the master ahead of 8 workers"},
+     "so that the master can serve 8 workers"},
     {"the link is the limit", 4, 4000, {1e-3, 1e-3, 1e-3, 1e-3}, {0}, 0, 1e-5, 0, 1e6, 9, 0, 10, 10, "link"},
     {"the last task is withheld from a slow worker",
      2,

@@ -243,8 +243,9 @@ typedef struct kl_organising {
      * organised; by_peers_task_s: mean over runs that peers_count peers organised; 0: there was no such
      * run */
     double by_master_task_s, by_peers_task_s;
-    uint32_t peers_count;
-    uint64_t peers_runs; /* number of runs that peers_count peers organised */
+    uint32_t master_count, peers_count; /* numbers of workers in these runs */
+    /* number of runs in each of these means. A mean begins anew when the number of workers changes. */
+    uint64_t mean_runs, peers_runs;
     /* index n·T² of runs with a master and n workers, for the best number n found so far. T is the time of a
      * run divided by its number of tasks. 0: no best number is found yet */
     double best_index;

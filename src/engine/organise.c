@@ -89,9 +89,13 @@ void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
 /* Add the last run, which the master organised, to the mean. */
 static void note_master(kl_master *m) {
     kl_organising *o = &m->organising;
+    uint32_t count = m->members.ready - m->members.resting;
     o->by_master = kl_master_iteration(m);
     o->by_master.speeds = (kl_speeds){0};
-    o->by_master_task_s = kl_organise_mean_of_master(o->master_runs, o->by_master_task_s,
+    if (o->master_count != count)
+        o->mean_runs = 0;
+    o->master_count = count;
+    o->by_master_task_s = kl_organise_mean_of_master(o->mean_runs++, o->by_master_task_s,
                                                      o->by_master.elapsed_s / (double)o->by_master.tasks);
     o->master_runs++;
     o->lost_s += kl_organise_lost_s(&o->by_master);

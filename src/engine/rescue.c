@@ -199,7 +199,7 @@ kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks,
     return kl_twins_add(&m->twins, &twin, copy.id, error);
 }
 
-/* Copy the last `tasks` tasks of a chunk of `one` to the worker `to`. Only `one` has these tasks so far. */
+/* Copy to `to` the last `tasks` tasks of a chunk that only `one` has. */
 static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
                           kilter_error *error) {
     for (size_t i = one->chunk_count; i-- > 0;) {

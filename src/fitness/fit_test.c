@@ -43,7 +43,8 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
                                                   each thread gets half of a core */
         {4, 0.5, INFINITY, 0, 0, NAN, 4, 0.5},
         {4, 0.5, INFINITY, 0, 0, NAN, 1, 4.0 / 5}, /* one own thread and four others share four cores */
-        {4, 0.5, INFINITY, 0, 4, NAN, 0, 1},       /* the four threads belong to the program itself */
+        {4, 0.5, INFINITY, 0, 4, NAN, 0, 1}, /* own = 4: the four threads that halve the probe belong to this
+                                                program, so no other program takes its cores */
         {4, 0.5, INFINITY, 0, 2, NAN, 0, 4.0 / 6},
         {4, 0.5, INFINITY, 0, 9, NAN, 0, 1},
         {2, 0.25, 0.5, 0, 0, NAN, 0,

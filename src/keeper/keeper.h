@@ -59,8 +59,6 @@ typedef struct kl_keeper_host {
     uint32_t ranks;    /* number of ranks of the present attempt on this host; 0: the host is not in use */
     uint32_t next; /* number of the next attempt's ranks on this host; set while its hosts are being chosen */
     double rate;   /* rows per second of all ranks on this host, averaged over time; 0: not known */
-    double row_s;  /* seconds of a row on this host, as a mean over the last seconds of the attempt; 0: not
-                      known */
     double told;   /* rows per second of all ranks on this host in the last report */
     double share; /* fitness by which hosts are ordered, 0 … 1; a host in use is not measured, so its fitness
                      is computed from the rate of its ranks */
@@ -202,13 +200,6 @@ typedef enum kl_keeper_cause {
     KL_KEEPER_CAUSES
 } kl_keeper_cause;
 
-typedef struct kl_keeper_learnt { /* the speed of the present attempt, as means over its last seconds */
-    double seconds;               /* number of seconds from which it was learnt */
-    double sweep_rows;            /* seconds of a sweep × rows per second of all ranks */
-    double sweep_s;               /* seconds of a sweep */
-    double spread; /* mean difference between the time of a sweep and sweep_s, as a part of sweep_s */
-} kl_keeper_learnt;
-
 typedef struct kl_keeper_watch { /* what the keeper knows about the present attempt */
     bool reported;
     double started_s, first_s; /* started_s: time of the launch; first_s: time of the first report */
@@ -223,7 +214,6 @@ typedef struct kl_keeper_watch { /* what the keeper knows about the present atte
                     far; longest_s: longest time of a sweep or of loading a checkpoint; write_s: longest time
                     of a save */
     bool stopped, done;
-    kl_keeper_learnt learnt;
 } kl_keeper_watch;
 
 typedef struct kl_keeper_tally {
@@ -243,8 +233,8 @@ typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
     double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
-    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the least mean
-                          product so far of the seconds of a sweep and the rows per second of all ranks */
+    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the least product
+                          so far of the seconds of a sweep and the rows per second of all ranks */
     double doubt; /* caution against moves, at least 1: a move is made only if it gains `doubt` times as much
                      as is normally required. It grows if moves gain less than forecast */
 } kl_keeper_costs;

@@ -43,13 +43,11 @@ bool kl_keeper_names_known(const kl_keeper *keeper, const char *names, char unkn
 /* --- speed.c --- */
 
 /* Return the speed of a rank on this host: the measured speed, or else a forecast. The unit is rows per
- * second, or the speed of the fastest kind of host if the program's rows per second are not known. */
+ * second if the speed of any rank was measured so far. */
 double kl_keeper_rank_speed(const kl_keeper *keeper, const kl_keeper_host *host);
 /* Return the forecast seconds of a sweep on the hosts that were chosen for the next attempt; 0: there is no
  * forecast. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *keeper);
-/* Learn the program's speed from its last report. passed_s: seconds since the report before it. */
-void kl_keeper_learn_speed(kl_keeper *keeper, double passed_s);
 
 /* --- place.c --- */
 
@@ -94,8 +92,6 @@ kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *keeper);
 /* --- outcome.c --- */
 
 void kl_keeper_promise_make(kl_keeper *keeper, uint64_t number, const kl_keeper_prospect *prospect);
-/* Return whether the last planned move has saved much less time than it promised. */
-bool kl_keeper_promise_broken(const kl_keeper *keeper);
 void kl_keeper_promise_began(kl_keeper *keeper);  /* Handle the first report after the planned move. */
 void kl_keeper_promise_settle(kl_keeper *keeper); /* Record the outcome of the planned move: the time that it
                                                      has saved so far. The move is then no longer observed. */

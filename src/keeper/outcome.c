@@ -15,12 +15,6 @@ void kl_keeper_promise_make(kl_keeper *k, uint64_t number, const kl_keeper_prosp
                                      .sweep_s = p ? p->sweep_s : 0};
 }
 
-bool kl_keeper_promise_broken(const kl_keeper *k) {
-    const kl_keeper_promise *p = &k->promise;
-    double promised_s = p->stay_sweep_s - p->sweep_s;
-    return p->sweep_s > 0 && promised_s > 0 && p->stay_sweep_s - k->watch.sweep_s < DISAPPOINTS * promised_s;
-}
-
 static void tell(kl_keeper *k, double came_s) {
     kl_keeper_action *a = kl_keeper_ask_for(k, KL_KEEPER_CAME);
     a->number = k->promise.number;

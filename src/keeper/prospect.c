@@ -3,10 +3,9 @@
 
 #include "keeper/keeper_private.h"
 
-static const double MARGIN = 1.25; /* a move pays only if it gains more than this multiple of its cost */
-/* A move pays only if a sweep on the present hosts takes more than RATIO_LEAST times as long as on the other
- * hosts. If sweeps differ by chance, the ratio is greater by SPREADS times their mean difference. */
-static const double RATIO_LEAST = 1.1, SPREADS = 1.5;
+static const double MARGIN = 1.25;      /* a move pays only if it gains more than this multiple of its cost */
+static const double RATIO_LEAST = 1.1;  /* a move pays only if a sweep on the present hosts takes more than
+                                           this multiple of a sweep on the other hosts */
 static const double LAUNCH_GUESS_S = 2; /* seconds of a launch that are assumed before one was measured */
 
 /* Return the number of sweeps that are left. If the run's length is not known, assume that it is half done.
@@ -25,8 +24,7 @@ static double cost_of_move_s(const kl_keeper *k) {
 }
 
 bool kl_keeper_pays(const kl_keeper *k, const kl_keeper_prospect *p) {
-    double ratio = RATIO_LEAST + SPREADS * k->watch.learnt.spread;
-    return p->gain_s > MARGIN * k->costs.doubt * p->cost_s && p->stay_sweep_s > ratio * p->sweep_s;
+    return p->gain_s > MARGIN * k->costs.doubt * p->cost_s && p->stay_sweep_s > RATIO_LEAST * p->sweep_s;
 }
 
 kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *k) {

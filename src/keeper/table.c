@@ -109,6 +109,23 @@ static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     return NULL;
 }
 
+/* Learn the rate of a rank on a host of pace 1, the fastest kind. A higher rate in a single report changes
+ * the learned rate only a little. */
+static void learn_rate(kl_keeper *k) {
+    static const double LEAST_PACE = 0.25, WEIGHT = 0.2;
+    double best = 0;
+    for (uint64_t i = 0; i < k->count; i++) {
+        const kl_keeper_host *h = &k->hosts[i];
+        double pace = h->launch_pace > 0 ? h->launch_pace : 1;
+        if (h->ranks > 0 && h->rate > 0)
+            best = fmax(best, h->rate / h->ranks / fmax(pace, LEAST_PACE));
+    }
+    if (!(k->costs.rank_rate > 0))
+        k->costs.rank_rate = best;
+    else if (best > k->costs.rank_rate)
+        k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
+}
+
 /* Return an average over time. To average rates, callers pass 1 / rate, the time of a row. Times of rows add
  * up, but rates do not. */
 double kl_keeper_smooth(double mean, double value, double weight) {
@@ -133,6 +150,7 @@ bool kl_keeper_take_rates(kl_keeper *k, const kl_keeper_report *r, double weight
         kl_keeper_host *h = &k->hosts[i];
         h->rate = h->told > 0 ? 1 / kl_keeper_smooth(h->rate > 0 ? 1 / h->rate : 0, 1 / h->told, weight) : 0;
     }
+    learn_rate(k);
     return true;
 }
 

@@ -12,8 +12,9 @@ static const double START_LAUNCHES = 10; /* time limit for the first report, as 
 static const double WATCHED_MOST_S = 1; /* greatest number of seconds between two calls that counts as silence
                                            of the program; in a longer gap, the keeper itself was stopped */
 static const double MARGIN_LEAST_S = 10; /* the run is saved at least this many seconds before a time limit */
-/* time constant in seconds of averages over time; short, because other programs come and go */
-static const double SMOOTH_S = 2;
+static const double SMOOTH_S =
+    1; /* time constant in seconds of averages over time; short, because other programs come and go */
+static const double LEARN_S = 10; /* time constant in seconds for learning the number of rows in a sweep */
 static const double MARGIN_SAVES =
     5; /* time reserved for saving, as a multiple of: longest time of a save + longest time of a sweep */
 
@@ -24,7 +25,7 @@ void kl_keeper_watch_launch(kl_keeper *k) {
     k->limit_s = 0;
     k->pays_s = 0;
     for (uint64_t i = 0; i < k->count; i++) {
-        k->hosts[i].rate = k->hosts[i].row_s = 0;
+        k->hosts[i].rate = 0;
         k->hosts[i].launch_pace = k->hosts[i].ranks > 0 ? k->hosts[i].pace : 0;
     }
 }
@@ -40,6 +41,17 @@ static void note_first(kl_keeper *k, const kl_keeper_report *r) {
     w->first = r->sweeps;
     k->costs.launch_s = fmax(k->now_s - w->started_s, 0);
     k->tally.reported = true;
+}
+
+/* Learn the number of rows in a sweep: the least value of sweep time × rate of all ranks. A single value may
+ * be too small, because the rates are a little older than the sweep time. So each report changes the learned
+ * number only a little. */
+static void learn_rows(kl_keeper *k, double passed_s) {
+    double rows = 0;
+    for (uint64_t i = 0; i < k->count; i++)
+        rows += k->watch.sweep_s * k->hosts[i].rate;
+    if (rows > 0 && (k->costs.sweep_rows == 0 || rows < k->costs.sweep_rows))
+        k->costs.sweep_rows = kl_keeper_smooth(k->costs.sweep_rows, rows, 1 - exp(-passed_s / LEARN_S));
 }
 
 bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
@@ -60,7 +72,7 @@ bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
     w->stopped = r->stopped;
     w->done = r->done;
     w->sweep_s = r->sweep_s > 0 ? kl_keeper_smooth(w->sweep_s, r->sweep_s, weight) : 0;
-    kl_keeper_learn_speed(k, first ? 0 : fmin(passed_s, WATCHED_MOST_S));
+    learn_rows(k, passed_s);
     if (w->sweep_s > 0 && (w->best_sweep_s == 0 || w->sweep_s < w->best_sweep_s))
         w->best_sweep_s = w->sweep_s;
     w->longest_s = fmax(w->longest_s, fmax(r->longest_s, r->load_s));

@@ -190,7 +190,7 @@ kilter_status kl_loop_check_collect(kilter_loop *l, const char *call, const kl_a
 /* --- attach_mpi.c: arrays of a loop and of the loops aligned with it --- */
 /* Return the attached array with this base. Return NULL if there is none. */
 const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base);
-/* Return the number of an attached array. */
+/* Return the index (0, 1, …) of an attached array in the loop's list. */
 size_t kl_loop_index_of(const kilter_loop *l, const kl_array *array);
 /* Set *range to range number `nth` of this rank's rows of the array. Return false if there are fewer
  * ranges. */

@@ -90,7 +90,7 @@ static kilter_status make_call(run *r, const struct kind *kind, char call) {
         return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
     case 'a':
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
-    case 'A': /* attach an array with a size of rows that a pipeline accepts, too */
+    case 'A': /* attach a second array without ghost rows; loops of kind pipeline accept this row size, too */
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
     case 'b':
         return execute_some(r, kind);

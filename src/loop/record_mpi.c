@@ -112,7 +112,8 @@ static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
     if (!path || strcmp(path, "none") == 0)
         return KILTER_OK;
     if (!*path)
-        return kl_fail(error, KILTER_ERR_RECORD, "%s: the value is empty; name a file, or none",
+        return kl_fail(error, KILTER_ERR_RECORD,
+                       "%s: the value is empty; set it to a file name, or to 'none' to write no record",
                        told ? "KILTER_RECORD" : "the option 'record'");
     return start(l, path, error);
 }

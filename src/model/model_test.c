@@ -66,7 +66,7 @@ static uint32_t best_by_scan(const kl_farm_model *m, uint32_t most) {
     return best;
 }
 
-/* The example of the paper: asynchronous messages, T_c = 1.6 s, V = 4096 bytes. */
+/* The example of César et al. (2006): asynchronous messages, T_c = 1.6 s, V = 4096 bytes. */
 static const kl_farm_model example = {
     .message = {.fixed_s = 1e-3, .per_unit_s = 1e-6}, .work_s = 1.6, .bytes = 4096, .to_workers = 0.5};
 
@@ -93,8 +93,8 @@ static void worked_figures_of_the_paper(void **state) {
     assert_printed(gain_40 * 100, "%.2f", "3.99");
 }
 
-/* Return the time by expressions (3) to (6) of the paper. Each worker may have its own number of bytes and
- * its own work. The arrays are in the order of sending. */
+/* Return the time by expressions (3) to (6) of César et al. (2006). Each worker may have its own number of
+ * bytes and its own work. The arrays are in the order of sending. */
 static double general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
                              const double *bytes_from, const double *work_s) {
     double start_s = m->message.fixed_s, byte_s = m->message.per_unit_s, all = 0, largest = 0;

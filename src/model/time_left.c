@@ -174,8 +174,8 @@ static void compare_workers(play *p) {
     p->between = (USUAL_WORKERS * USUAL_SPREAD * USUAL_SPREAD + others * seen) / (USUAL_WORKERS + others);
 }
 
-/* Return how much longer a task took than other tasks of its worker, as a logarithm or as a part of the time.
- */
+/* Return by how much a task's time exceeds the usual time of its worker's tasks. The result is the logarithm
+ * of their ratio, or a fraction of the usual time. */
 static double residual_of(const play *p, const seen *s, double mean) {
     double usual = s->worker < p->workers ? p->sums[s->worker] / p->times[s->worker] : mean;
     return p->by_logs ? log(s->unit_s) - usual : s->unit_s / usual - 1;

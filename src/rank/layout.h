@@ -106,8 +106,8 @@ static inline kl_span kl_array_own(const kl_array *array, kl_span places) {
 static inline uint64_t kl_array_edge(const kl_array *array) {
     return array->periodic ? array->map.rows : 0;
 }
-/* Return the rows of an array for which a rank has memory, if it has the rows `own` of the leading loop. The
- * rows are counted from the first row with address space, which is kl_array_edge() rows before row 0. */
+/* Return the array rows that a rank keeps in memory when it owns the rows `own` of the leading loop. Indices
+ * in the result are shifted: 0 is the first row with address space, kl_array_edge() rows before row 0. */
 kl_span kl_array_with_room(const kl_array *array, kl_span own);
 /* Split the rows `own` of an array, with `below` rows before them and `above` rows after them, into pieces
  * that are adjacent in memory. Return the number of pieces. */

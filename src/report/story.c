@@ -8,7 +8,7 @@
 #include "report/text.h"
 
 enum { COSTS_NAMED = 3 };
-static const double COST_LEAST = 0.0005; /* parts of the time that are smaller than this are not mentioned */
+static const double COST_LEAST = 0.0005; /* smallest fraction of the workers' time that is mentioned */
 
 static const char *const costs_words[KL_COSTS] = {
     [KL_COST_START] = "before workers got their first tasks",

@@ -100,8 +100,8 @@ static const row rows[] = {
     {{"8 + 8 at 25 %, 1 ms, cv 0.3", 16, 8000, 1e-3, 0.3, LOGNORMAL, 8, 0.25, 0, .runs = 1}, 0.99},
     {{"16, 4 of them at 10 % from 0.2 s on", 16, 8000, 1e-3, 0.3, LOGNORMAL, 4, 0.1, 0.2, .runs = 1}, 0.96},
     {{"16 equal, 20 ms, uniform, 800 tasks", 16, 800, 2e-2, 0.5, UNIFORM, 0, 1, 0, .runs = 1}, 0.97},
-    {{"7 tasks of 10 ms, 1 of 3 at 20 %", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 1}, 0.6},
-    {{"7 tasks of 10 ms, third run", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 3}, 0.78},
+    {{"3 workers, 1 at 20 % speed, 7 tasks of 10 ms", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 1}, 0.6},
+    {{"3 workers, 1 at 20 % speed, 7 tasks, third run", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 3}, 0.78},
     {{"2 workers, 100,000 x 1 us", 2, 100000, 1e-6, 0, CONSTANT, 0, 1, 0, .runs = 1}, 0.94},
 };
 enum { ROWS = sizeof rows / sizeof *rows, SEEDS = 3 };
@@ -121,11 +121,11 @@ static double mean_efficiency(const sim_case *c, const char *policy) {
 
 static void auto_keeps_its_promise_and_the_table(void **state) {
     (void)state;
-    printf("%-36s", "efficiency");
+    printf("%-46s", "efficiency");
     for (size_t p = 0; p < kl_policy_count(); p++)
         printf("%7s", kl_policy_name(kl_policy_at(p)));
     for (size_t i = 0; i < ROWS; i++) {
-        printf("\n%-36s", rows[i].what.name);
+        printf("\n%-46s", rows[i].what.name);
         for (size_t p = 0; p < kl_policy_count(); p++) {
             double reached = mean_efficiency(&rows[i].what, kl_policy_name(kl_policy_at(p)));
             printf("%7.3f", reached);

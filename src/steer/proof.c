@@ -19,7 +19,9 @@ static const double PART = 100, DOUBTFUL = 20;
 static const double KEPT = 0.8;
 /* equal shares win a trial if a sweep takes less than this fraction of its time with the other shares */
 static const double BETTER = 0.98;
-/* the length of a rest; see kl_proof_end() in proof.h */
+/* A rest is a pause of balancing. FIRST_REST: least length, in multiples of the time since the previous trial
+ * or rest; NEXT_REST: least length, in multiples of the last rest; LONGEST_REST_S, LONGEST_REST_ROUNDS:
+ * greatest length in seconds or rounds, whichever is longer. */
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
 /* a trial's result is outdated if sweeps take more than this multiple of the time that they took at the
  * end of the trial */

@@ -43,8 +43,8 @@ static void equal_shares_are_judged_by_what_they_take(void **state) {
     }
 }
 
-/* Check that trials take at most a hundredth of the time, whatever they cost, and that the pauses between
- * them never become shorter. */
+/* Check that trials take at most a hundredth of the run's time, whatever they cost, and that the pauses
+ * between them never become shorter. */
 static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
     (void)state;
     for (double cost_s = 0.001; cost_s < 10; cost_s *= 1.5) {

@@ -392,9 +392,9 @@ typedef struct kl_steer_plan {
 /* Make a steer for a loop with equal shares. Return NULL if memory ran out. */
 kl_steer *kl_steer_new(const kl_steer_options *options);
 void kl_steer_free(kl_steer *steer);
-/* Set the part of a sweep that a pipeline loses in a move, because it empties before the move and fills
- * again after it. With the present blocks this is (P − 1)·b/m, the same value on all ranks. Until this
- * function is called, the part is 0. */
+/* Set the part of a sweep that a pipeline loses when rows move, because it empties before the move and fills
+ * again after it. The part is (ranks − 1)·block size/elements of a row, with the present block size. The
+ * caller must pass the same value on all ranks. Until this function is called, the part is 0. */
 void kl_steer_refill(kl_steer *steer, double part);
 /* Return the rank whose report gives the time and the number of sweeps: the first rank with iterations. A
  * rank without iterations is ahead of the others, so its sweeps do not count. */

@@ -841,8 +841,8 @@ static void complain(size_t ranks, const char *why) {
             ranks, ranks == 1 ? " is" : "s are", ranks == 1 ? "its" : "their", why);
 }
 
-/* Send the first message to peers[i]: the token of the doorbells, then the invitation to the failure
- * detector. false: memory ran out. */
+/* Send the first message to peers[i]. It contains the token with which processes of one host open their
+ * doorbells. If the failure detector works, it also contains the invitation to it. false: memory ran out. */
 static bool invite(mpi *m, size_t i, uint64_t token) {
     kl_buffer invitation = {0};
     kl_put_u64(&invitation, token);

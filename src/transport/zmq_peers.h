@@ -66,7 +66,7 @@ kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id);
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
 void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
-/* If two peers claim one connection, cut the one for which reachable() is false. If reachable() is true for
+/* If two peers claim one connection, cut the peer for which reachable() is false. If reachable() is true for
  * both, both stay rivals; call this again soon. */
 void kl_zmq_peers_settle(kl_zmq_peers *peers, bool (*reachable)(void *self, uint32_t id), void *self);
 /* Remove a peer from `cut` and from the table, and get its routing id and what was known of it. false: `cut`

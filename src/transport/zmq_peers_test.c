@@ -64,8 +64,8 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* Close a descriptor and open it again before a message of its first owner is read. The peer that cannot be
- * reached must be cut. */
+/* Close a descriptor and open it again before a message of its first owner is read. Then two peers claim the
+ * descriptor. The peer that cannot be reached must be cut. */
 static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2 };
