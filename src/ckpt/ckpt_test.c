@@ -560,6 +560,14 @@ static void other_programs_are_refused(void **state) {
     strcpy(ours.loop, "other");
     assert_int_equal(kl_ckpt_facts_fit(&facts, &ours, &error), KILTER_ERR_INPUT);
     assert_non_null(strstr(error.text, "it belongs to loop 'loop', not to 'other'"));
+    ours = FACTS;
+    ours.kind = 1;
+    assert_int_equal(kl_ckpt_facts_fit(&facts, &ours, &error), KILTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "its loop has kind DOALL, but the program's loop has kind DOACROSS"));
+    ours = FACTS;
+    ours.content = 0;
+    assert_int_equal(kl_ckpt_facts_fit(&facts, &ours, &error), KILTER_ERR_INPUT);
+    assert_non_null(strstr(error.text, "its rows have some content, but the program's rows have none"));
     static const uint64_t wider[ARRAYS] = {WIDE, 16};
     kl_ckpt_kept other = {"other", w.text, 5}, values[2] = {values_of(&w)[0], other};
     kl_ckpt_plan theirs, program;

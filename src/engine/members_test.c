@@ -351,8 +351,24 @@ static void the_link_is_measured_by_the_first_workers(void **state) {
     close_scene(s);
 }
 
+/* Times of runs by 4 peers say nothing about runs by 32 peers, so their mean begins anew. */
+static void a_mean_begins_anew_with_another_number_of_peers(void **state) {
+    (void)state;
+    kl_master *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    m->members.ready = 4;
+    kl_master_note_peers(m, 10, 80);
+    kl_master_note_peers(m, 10, 60);
+    assert_true(m->organising.by_peers_task_s == 7);
+    m->members.ready = 32;
+    kl_master_note_peers(m, 10, 10);
+    assert_true(m->organising.by_peers_task_s == 1);
+    free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mean_begins_anew_with_another_number_of_peers),
         cmocka_unit_test(without_a_run_few_places_are_enough),
         cmocka_unit_test(in_a_run_those_gone_are_counted_and_forgotten),
         cmocka_unit_test(whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost),
