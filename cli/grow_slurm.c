@@ -40,7 +40,8 @@ static int run_line(const char *line, const char *argument, kl_buffer *said, kil
 }
 
 kilter_status kl_grow_slurm_check(kilter_error *error) {
-    if (run_line("command -v sbatch squeue scancel >/dev/null", "", NULL, NULL) == 0)
+    if (run_line("for tool in sbatch squeue scancel; do command -v $tool || exit 1; done >/dev/null", "",
+                 NULL, NULL) == 0)
         return KILTER_OK;
     return kl_fail(error, KILTER_ERR_USAGE, "--slurm: there is no sbatch, squeue or scancel here");
 }

@@ -87,7 +87,9 @@ static const char *text_of(const kl_buffer *names) {
 
 kilter_status kl_keep_slurm_open(const kl_keep_start *start, kl_keep_slurm **slurm, kilter_error *error) {
     kl_keep_slurm *s = calloc(1, sizeof *s);
-    char *const words[] = {"sh", "-c", "command -v sbatch squeue sinfo scancel >/dev/null", NULL};
+    char *const words[] = {
+        "sh", "-c", "for tool in sbatch squeue sinfo scancel; do command -v $tool || exit 1; done >/dev/null",
+        NULL};
     kl_capture look = {0};
     if (!s)
         return kl_fail(error, KILTER_ERR_MEMORY, "--slurm: memory ran out");

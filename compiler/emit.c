@@ -332,7 +332,9 @@ static void print_array(emission *e, int site, int array, FILE *out) {
     const kc_array *a = &l->nest->array[array];
     char *from, *to;
     if (!kc_row_range(l->nest, array, &from, &to)) {
-        wrong(e, kc_line(l->loop), "cannot tell which rows of this array the loop uses", a->name);
+        char text[160];
+        snprintf(text, sizeof text, "cannot tell which rows of array %.100s the loop uses", a->name);
+        wrong(e, kc_line(l->loop), text, "");
         return;
     }
     fprintf(out, "        {.name = \"%s\", .whole = &(%s)[0], .bytes = ", a->name, a->name);

@@ -26,7 +26,7 @@ enum {
     X(run)   /* number of runs of the farm that began before the current run */                              \
     X(tasks) /* number of tasks of the current run, or of the last run if none is in progress */             \
     X(done)                                                                                                  \
-    X(present) /* number of connected workers, including resting ones */                                     \
+    X(present) /* number of connected workers that get tasks; `resting` counts the others */                 \
     X(resting) /* number of connected workers that get no tasks at present */                                \
     X(leaving) /* number of workers that finish their task and then leave; not counted in `present` */       \
     X(measured_workers) /* number of workers in the last run that ended; 0: no run has ended yet */          \

@@ -233,19 +233,22 @@ typedef struct kl_run_peers {
 } kl_run_peers;
 
 /* Data for choosing whether the master or the workers organise a run; organise.c */
+/* runs that were organised in one of both ways: by the master, or by peers */
+typedef struct kl_way_runs {
+    double task_s; /* mean over these runs: seconds of a run divided by its number of tasks; 0: there was no
+                      run */
+    uint32_t
+        count; /* number of workers in these runs. With another number of workers, the mean begins anew. */
+    uint64_t runs; /* number of runs in the mean */
+} kl_way_runs;
+
 typedef struct kl_organising {
     size_t sum_bytes; /* bytes of the combined results of this run; 0: the run does not combine its results */
     bool peers;       /* true: the workers organise this run as peers */
     /* measurements of the last run that the master organised; tasks = 0: there was no such run */
     kl_iteration by_master;
-    uint64_t master_runs; /* number of runs that the master organised */
-    /* seconds of a run divided by its number of tasks. by_master_task_s: mean over runs that the master
-     * organised; by_peers_task_s: mean over runs that peers_count peers organised; 0: there was no such
-     * run */
-    double by_master_task_s, by_peers_task_s;
-    uint32_t master_count, peers_count; /* numbers of workers in these runs */
-    /* number of runs in each of these means. A mean begins anew when the number of workers changes. */
-    uint64_t mean_runs, peers_runs;
+    uint64_t master_runs; /* number of runs that the master organised, with any number of workers */
+    kl_way_runs with_master, with_peers;
     /* index n·T² of runs with a master and n workers, for the best number n found so far. T is the time of a
      * run divided by its number of tasks. 0: no best number is found yet */
     double best_index;

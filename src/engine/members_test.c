@@ -359,10 +359,10 @@ static void a_mean_begins_anew_with_another_number_of_peers(void **state) {
     m->members.ready = 4;
     kl_master_note_peers(m, 10, 80);
     kl_master_note_peers(m, 10, 60);
-    assert_true(m->organising.by_peers_task_s == 7);
+    assert_true(m->organising.with_peers.task_s == 7);
     m->members.ready = 32;
     kl_master_note_peers(m, 10, 10);
-    assert_true(m->organising.by_peers_task_s == 1);
+    assert_true(m->organising.with_peers.task_s == 1);
     free(m);
 }
 

@@ -53,9 +53,9 @@ kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise
                              .last = measured ? &o->by_master : NULL,
                              .master_runs = o->master_runs,
                              .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,
-                             .by_master_s = o->by_master_task_s * tasks,
-                             .by_peers_s = o->peers_count == workers ? o->by_peers_task_s * tasks : 0,
-                             .tried = o->by_peers_task_s > 0,
+                             .by_master_s = o->with_master.task_s * tasks,
+                             .by_peers_s = o->with_peers.count == workers ? o->with_peers.task_s * tasks : 0,
+                             .tried = o->with_peers.task_s > 0,
                              .on_trial = m->staff.chooses && m->staff.team.tried_from > 0,
                              .best_index = m->staff.chooses ? o->best_index * tasks * tasks : 0,
                              .lost_s = o->lost_s};
@@ -76,27 +76,31 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
     return o->peers;
 }
 
+/* a function that returns the new mean of `runs` earlier runs, whose mean is `before`, and the latest run */
+typedef double mean_of(uint64_t runs, double before, double latest);
+
+/* Add the latest run to the mean of its way. */
+static void add_run(const kl_master *m, kl_way_runs *way, mean_of *mean, double task_s) {
+    uint32_t count = m->members.ready - m->members.resting;
+    if (way->count != count)
+        way->runs = 0;
+    way->count = count;
+    way->task_s = mean(way->runs++, way->task_s, task_s);
+}
+
 void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     kl_organising *o = &m->organising;
-    uint32_t count = m->members.ready - m->members.resting;
-    if (o->peers_count != count)
-        o->peers_runs = 0;
-    o->by_peers_task_s = kl_organise_mean(o->peers_runs++, o->by_peers_task_s, elapsed_s / (double)tasks);
-    o->peers_count = count;
+    add_run(m, &o->with_peers, kl_organise_mean, elapsed_s / (double)tasks);
     o->lost_s = 0;
 }
 
 /* Add the last run, which the master organised, to the mean. */
 static void note_master(kl_master *m) {
     kl_organising *o = &m->organising;
-    uint32_t count = m->members.ready - m->members.resting;
     o->by_master = kl_master_iteration(m);
     o->by_master.speeds = (kl_speeds){0};
-    if (o->master_count != count)
-        o->mean_runs = 0;
-    o->master_count = count;
-    o->by_master_task_s = kl_organise_mean_of_master(o->mean_runs++, o->by_master_task_s,
-                                                     o->by_master.elapsed_s / (double)o->by_master.tasks);
+    add_run(m, &o->with_master, kl_organise_mean_of_master,
+            o->by_master.elapsed_s / (double)o->by_master.tasks);
     o->master_runs++;
     o->lost_s += kl_organise_lost_s(&o->by_master);
 }
