@@ -255,6 +255,8 @@ double kl_master_due_s(const kl_master *master);
 
 /* Return the number of workers that are ready for tasks, including resting ones. */
 uint32_t kl_master_ready(const kl_master *master);
+/* Return the number of active workers: those that are ready for tasks and do not rest. */
+uint32_t kl_master_active(const kl_master *master);
 /* Return how many workers so far could not work, or left without being asked to. */
 uint32_t kl_master_refused(const kl_master *master);
 /* Return whether the worker in process `pid` is ready for tasks. */
@@ -279,8 +281,9 @@ void kl_master_done_before(kl_master *master, kl_spans done);
  * state and progress leave these results out. too_many: true if the master must deal no tasks until the next
  * call. */
 void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
-/* Return the reason why workers cannot organise the run as peers. NULL: they can. */
-const char *kl_master_never_peers(const kl_master *master, const kilter_run *run);
+/* Return the reason why `workers` workers cannot organise the run as peers. NULL: they can. This reads
+ * nothing that changes, so any thread may call it. */
+const char *kl_master_never_peers(const kl_master *master, const kilter_run *run, uint32_t workers);
 /* Store that peers have organised a run of this farm, and how long the run took. */
 void kl_master_note_peers(kl_master *master, uint64_t tasks, double elapsed_s);
 /* Choose whether the master or the workers organise the run, by the measured times of earlier runs. The

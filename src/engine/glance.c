@@ -39,7 +39,7 @@ kilter_status kl_master_glance(kl_master *m, kilter_error *error) {
     const kl_sight sight = {.now_s = now_s,
                             .cpu_s = use->farm_s + use->callbacks_s + use->local_s,
                             .cores = use->cores,
-                            .workers = m->members.ready - m->members.resting,
+                            .workers = kl_master_active(m),
                             .done = m->run.done - m->run.summary.stored,
                             .load = &it.load};
     kl_glance_plan plan;

@@ -232,16 +232,14 @@ typedef struct kl_run_peers {
     kilter_error failure; /* reason why the run cannot continue; KILTER_OK: it can continue */
 } kl_run_peers;
 
-/* Data for choosing whether the master or the workers organise a run; organise.c */
-/* runs that were organised in one of both ways: by the master, or by peers */
+/* Runs that the master organised, or runs that peers organised */
 typedef struct kl_way_runs {
-    double task_s; /* mean over these runs: seconds of a run divided by its number of tasks; 0: there was no
-                      run */
-    uint32_t
-        count; /* number of workers in these runs. With another number of workers, the mean begins anew. */
-    uint64_t runs; /* number of runs in the mean */
+    double task_s;  /* mean of the seconds of a run divided by its number of tasks; 0: there was no run */
+    uint32_t count; /* number of workers in the last of these runs */
+    uint64_t runs;  /* number of runs in the mean, which begins anew when the number of workers changes */
 } kl_way_runs;
 
+/* Data for choosing whether the master or the workers organise a run; organise.c */
 typedef struct kl_organising {
     size_t sum_bytes; /* bytes of the combined results of this run; 0: the run does not combine its results */
     bool peers;       /* true: the workers organise this run as peers */

@@ -235,8 +235,7 @@ static kilter_status start_working(kl_master *m, member *one, kilter_error *erro
     /* If the number of active workers is fixed and reached, a new worker rests. Otherwise it works at once,
      * because the time of its first chunk shows its speed. */
     bool fixed = m->staff.by_hand || m->run.number == 0 || m->staff.team.tried_from > 0;
-    if (m->run.running && fixed && m->staff.seats > 0 &&
-        m->members.ready - m->members.resting > m->staff.seats)
+    if (m->run.running && fixed && m->staff.seats > 0 && kl_master_active(m) > m->staff.seats)
         kl_master_rest(m, one);
     return kl_run_peers_ready(m, one, error);
 }

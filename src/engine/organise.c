@@ -11,15 +11,14 @@ static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (
 
 /* Assume that each worker does an equal part of the run. Return whether the results of PEERS_IN_REPORT parts
  * are too large for one message. result_bytes = 0: the size of a result is not known. */
-static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
-    double workers = fmax(1, m->members.ready - m->members.resting);
-    double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / workers);
+static bool are_large(const kilter_run *run, uint32_t workers, double result_bytes) {
+    double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / fmax(1, workers));
     return !run->reduce && bytes > PEER_BYTES;
 }
 
 static const char LARGE[] = "results are large, and peers would send too many in one message";
 
-const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
+const char *kl_master_never_peers(const kl_master *m, const kilter_run *run, uint32_t workers) {
     const kl_limits *l = &m->options.limits;
     if (run->grows)
         return "a run that grows needs a master";
@@ -29,7 +28,7 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
         return "a task's time limit needs a master";
     if (run->retries > 0 || l->retries > 0)
         return "retrying failed tasks needs a master";
-    if (are_large(m, run, (double)run->result_bytes))
+    if (are_large(run, workers, (double)run->result_bytes))
         return LARGE;
     if (l->worker_tasks > 0 || l->worker_memory > 0)
         return "a worker's limits need a master";
@@ -38,13 +37,13 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
 
 kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise wanted) {
     const kl_organising *o = &m->organising;
-    const char *never = kl_master_never_peers(m, run);
+    uint32_t workers = kl_master_active(m);
+    const char *never = kl_master_never_peers(m, run, workers);
     if (!never && run->weights)
         never = "tasks have weights, by which a master deals";
-    if (!never && run->result_bytes == 0 && are_large(m, run, m->balance.snapshot.result_bytes))
+    if (!never && run->result_bytes == 0 && are_large(run, workers, m->balance.snapshot.result_bytes))
         never = LARGE;
     bool measured = o->by_master.tasks > 0;
-    uint32_t workers = m->members.ready - m->members.resting;
     double tasks = (double)run->tasks;
     kl_organise_look look = {.wanted = wanted,
                              .never = never,
@@ -81,7 +80,7 @@ typedef double mean_of(uint64_t runs, double before, double latest);
 
 /* Add the latest run to the mean of its way. */
 static void add_run(const kl_master *m, kl_way_runs *way, mean_of *mean, double task_s) {
-    uint32_t count = m->members.ready - m->members.resting;
+    uint32_t count = kl_master_active(m);
     if (way->count != count)
         way->runs = 0;
     way->count = count;

@@ -14,7 +14,7 @@ void kl_master_progress(kl_master *m, const kl_telling *more, kl_progress *progr
                               .tasks = tasks,
                               .done = safe,
                               .failed = m->run.failed + more->failed,
-                              .workers = m->members.ready - m->members.resting,
+                              .workers = kl_master_active(m),
                               .elapsed_s = kl_now_s(&m->options.clock) - m->run.began_s,
                               .late = kl_master_late(m)};
     const kl_left_look look = {tasks - m->run.done, more->chain, KL_FLUSH_S};

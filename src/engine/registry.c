@@ -96,6 +96,9 @@ static bool is_process(const member *one, uint64_t pid) {
 uint32_t kl_master_ready(const kl_master *m) {
     return m->members.ready;
 }
+uint32_t kl_master_active(const kl_master *m) {
+    return m->members.ready - m->members.resting;
+}
 uint32_t kl_master_refused(const kl_master *m) {
     return m->members.refused;
 }

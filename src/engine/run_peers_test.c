@@ -417,10 +417,10 @@ static void large_results_need_a_master(void **state) {
         uint64_t most = (256u << 20) / 1024 * (workers > 13 ? workers : 13) / 13;
         kilter_run fits = {.tasks = most, .result_bytes = 1024},
                    not = {.tasks = most + 13, .result_bytes = 1024};
-        assert_null(kl_master_never_peers(w.farm.master, &fits));
-        assert_non_null(strstr(kl_master_never_peers(w.farm.master, &not ), "results are large"));
+        assert_null(kl_master_never_peers(w.farm.master, &fits, workers));
+        assert_non_null(strstr(kl_master_never_peers(w.farm.master, &not, workers), "results are large"));
         not .reduce = true;
-        assert_null(kl_master_never_peers(w.farm.master, &not ));
+        assert_null(kl_master_never_peers(w.farm.master, &not, workers));
         stepped_close(&w.farm);
     }
 }

@@ -99,8 +99,7 @@ static member *fastest_resting(const kl_master *m) {
 kilter_status kl_master_wake_for_lost(kl_master *m, kilter_error *error) {
     member *one;
     kilter_status status = KILTER_OK;
-    while (m->members.ready - m->members.resting < m->staff.seats && (one = fastest_resting(m)) &&
-           status == KILTER_OK) {
+    while (kl_master_active(m) < m->staff.seats && (one = fastest_resting(m)) && status == KILTER_OK) {
         set_resting(m, one, false);
         status = kl_run_peers_ready(m, one, error);
     }

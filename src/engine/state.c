@@ -86,7 +86,7 @@ void kl_master_state(kl_master *m, kl_farm_state *state) {
     state->answer_s = kl_traffic_answer(&m->balance.traffic).mean;
     state->policy = kl_dealer_policy(m->balance.dealer);
     state->factor = kl_dealer_factor(m->balance.dealer);
-    state->present = m->members.ready - m->members.resting;
+    state->present = kl_master_active(m);
     state->resting = m->members.resting;
     state->leaving = m->members.leaving;
     state->workers = m->staff.by_hand ? m->staff.seats : 0;

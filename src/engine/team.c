@@ -142,7 +142,7 @@ static bool choose(kl_master *m) {
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown || m->peers.on)
         return;
-    uint32_t workers = m->members.ready - m->members.resting;
+    uint32_t workers = kl_master_active(m);
     kl_buffer grounds = {0};
     bool settled = m->staff.chooses && (m->run.number > 1 || m->staff.glance.from > 0);
     if (settled) {
@@ -166,7 +166,7 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
                   !m->peers.on && m->staff.glance.from == 0;
     bool fixed = m->staff.by_hand || m->run.number == 0;
     /* true: more workers are active than wanted, because some workers have just joined */
-    bool crowded = fixed && m->staff.seats > 0 && m->members.ready - m->members.resting > m->staff.seats;
+    bool crowded = fixed && m->staff.seats > 0 && kl_master_active(m) > m->staff.seats;
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
     /* true: a smaller number of workers is being tried; do not release resting workers, because they may be

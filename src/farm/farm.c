@@ -38,9 +38,19 @@ static kilter_status check_results(const kilter_run *run, kilter_error *error) {
     return KILTER_OK;
 }
 
-static kilter_status check_organised(const kilter_farm *f, const kilter_run *run, kilter_error *error) {
+/* Return the number of workers for the next run. For the first run, count workers that are not connected yet.
+ */
+static uint32_t workers_of_run(kilter_farm *f) {
+    pthread_mutex_lock(&f->lock);
+    uint32_t active = f->run.active;
+    pthread_mutex_unlock(&f->lock);
+    return f->run.ended_s > 0 || active > f->workers ? active : f->workers;
+}
+
+static kilter_status check_organised(kilter_farm *f, const kilter_run *run, kilter_error *error) {
     const char *how = f->settings.organise;
-    const char *never = how && strcmp(how, "peers") == 0 ? kl_master_never_peers(f->master, run) : NULL;
+    bool peers = how && strcmp(how, "peers") == 0;
+    const char *never = peers ? kl_master_never_peers(f->master, run, workers_of_run(f)) : NULL;
     if (never)
         return kl_fail(error, KILTER_ERR_USAGE, "--organise peers: %s; give --organise auto", never);
     if (!run->reduce)

@@ -180,6 +180,7 @@ typedef struct kl_asked_run {
     kl_delivery_list results; /* results that the caller's thread has not taken yet */
     kilter_error failure;     /* error of the run; if `broken` is true, error of the farm */
     bool broken;
+    uint32_t active; /* number of active workers after the master's last turn */
     kilter_farm_summary summary;
     char decision[512]; /* text for the summary, about the last decision */
 } kl_asked_run;

@@ -103,6 +103,7 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
 /* Pass the result of a turn to the caller's thread. Call this with the lock held. */
 static void hand_over(kilter_farm *f, bool was_running, kilter_status status, kilter_error *error) {
     bool running = kl_master_running(f->master);
+    f->run.active = kl_master_active(f->master);
     kl_delivery_list results = kl_master_take(f->master);
     kilter_status taken = kl_farm_take_results(f, &results, status == KILTER_OK ? error : NULL);
     status = status == KILTER_OK ? taken : status;
