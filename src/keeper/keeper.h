@@ -232,12 +232,27 @@ typedef struct kl_keeper_tally {
 typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
-    double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
-    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the least product
-                          so far of the seconds of a sweep and the rows per second of all ranks */
+    double rank_rate;        /* rows per second of a rank on a host of pace 1, the fastest kind, in the run's
+                                fastest phase so far; 0: not known */
+    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the product of
+                          the seconds of a sweep and the rows per second of all ranks, in the phase in which
+                          it was least */
+    /* seconds for which the means rank_rate and sweep_rows stand; for rank_rate, the seconds of all hosts are
+     * added */
+    double rate_counted_s, rows_counted_s;
     double doubt; /* caution against moves, at least 1: a move is made only if it gains `doubt` times as much
                      as is normally required. It grows if moves gain less than forecast */
 } kl_keeper_costs;
+
+typedef struct kl_keeper_evidence { /* what measurements of hosts say for a move to faster hosts */
+    double since_s; /* time of the first of the measurements that are added up in `sum`; 0: there is none */
+    /* sum over measurements of (logarithm of the forecast factor by which sweeps would become shorter - its
+     * least value for a move), but never below 0 */
+    double sum;
+    double weighed_s; /* time of the last measurement */
+    double last;  /* logarithm of the forecast factor at the last measurement */
+    double usual; /* mean change of this logarithm from one measurement to the next; 0: not known */
+} kl_keeper_evidence;
 
 typedef struct kl_keeper_promise { /* forecast and outcome of the latest planned move or restart */
     uint64_t number; /* number of the decision to move or restart; 0: the keeper awaits no outcome */
@@ -265,16 +280,15 @@ typedef struct kl_keeper {
     double look_s, looked_s; /* look_s: time of the next measurement of hosts without ranks; looked_s: time at
                                 which the last measurement began */
     double limit_s;          /* time at which the attempt reaches its time limit; 0: it has none */
-    double pays_s;      /* time since which a move to better hosts has looked worthwhile; 0: no move looks
-                           worthwhile now */
-    double waited_s;    /* time at which the wait for hosts began; 0: the keeper is not waiting */
-    bool looks;         /* true: hosts are being measured */
-    bool pending;       /* true: the attempt waits in a queue, is suspended, or cannot report */
-    uint64_t asked;     /* number of requests to the program in the present attempt */
-    uint64_t decisions; /* number of decisions so far */
+    double waited_s;         /* time at which the wait for hosts began; 0: the keeper is not waiting */
+    bool looks;              /* true: hosts are being measured */
+    bool pending;            /* true: the attempt waits in a queue, is suspended, or cannot report */
+    uint64_t asked;          /* number of requests to the program in the present attempt */
+    uint64_t decisions;      /* number of decisions so far */
     kl_keeper_watch watch;
     kl_keeper_tally tally;
     kl_keeper_costs costs;
+    kl_keeper_evidence evidence;
     kl_keeper_promise promise;
     kl_keeper_wish wish;
     kl_keeper_host *hosts;

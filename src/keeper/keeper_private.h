@@ -48,6 +48,9 @@ double kl_keeper_rank_speed(const kl_keeper *keeper, const kl_keeper_host *host)
 /* Return the forecast seconds of a sweep on the hosts that were chosen for the next attempt; 0: there is no
  * forecast. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *keeper);
+/* Learn how fast the program is when no other program slows it down. passed_s: seconds since the report
+ * before the last one. */
+void kl_keeper_learn_speed(kl_keeper *keeper, double passed_s);
 
 /* --- place.c --- */
 
@@ -88,6 +91,11 @@ typedef struct kl_keeper_prospect {
 bool kl_keeper_pays(const kl_keeper *keeper, const kl_keeper_prospect *prospect);
 /* Compare staying on the present hosts with moving to the hosts chosen for the next attempt. */
 kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *keeper);
+
+/* Add what a measurement of hosts says for a move. */
+void kl_keeper_weigh(kl_keeper *keeper, const kl_keeper_prospect *prospect);
+/* Return whether the measurements so far are more than differences by chance. */
+bool kl_keeper_is_evident(const kl_keeper *keeper);
 
 /* --- outcome.c --- */
 

@@ -278,6 +278,45 @@ static void a_host_that_only_looks_fit_is_left_for_good(void **state) {
     kl_keeper_free(&w.keeper);
 }
 
+/* All hosts have the same quota. Rates of ranks and times of sweeps differ by chance, so at times the present
+ * hosts seem slow. Moves cost time and gain nothing, so there may be few of them in 20 minutes. */
+static void differences_by_chance_move_hardly_anything(void **state) {
+    (void)state;
+    static const struct {
+        double shakes;
+        uint32_t most_moves;
+    } rows[] = {{0.1, 0}, {0.2, 1}, {0.3, 4}, {0.4, 8}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        world w;
+        world_init(&w, NULL);
+        w.sweeps = 2000;
+        w.shakes = rows[k].shakes;
+        for (size_t i = 0; i < w.hosts; i++)
+            w.host[i].pace = 0.4;
+        world_until(&w, NULL, 10000);
+        fine(&w);
+        if (w.moves > rows[k].most_moves)
+            fail_msg("differences of %g: %u moves: %s", rows[k].shakes, w.moves, w.last_move.text);
+        kl_keeper_free(&w.keeper);
+    }
+}
+
+static void a_slow_host_is_left_although_sweeps_differ_by_chance(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    w.sweeps = 2000;
+    w.shakes = 0.2;
+    world_until(&w, has_moved, 100);
+    assert_int_equal(w.moves, 0);
+    for (size_t i = 0; i < w.hosts; i++)
+        w.host[i].pace = w.program.ranks[i] > 0 ? 0.5 : 1;
+    assert_true(world_until(&w, has_moved, 15));
+    assert_true(world_until(&w, world_is_running, 10));
+    assert_true(world_speed(&w) > 3.5);
+    kl_keeper_free(&w.keeper);
+}
+
 static void a_fixed_run_does_not_move_for_speed(void **state) {
     (void)state;
     world w;
@@ -723,6 +762,8 @@ int main(void) {
         cmocka_unit_test(a_slow_host_is_left_when_that_pays),
         cmocka_unit_test(an_order_knows_what_ranks_get_on_hosts_in_use),
         cmocka_unit_test(a_host_that_only_looks_fit_is_left_for_good),
+        cmocka_unit_test(differences_by_chance_move_hardly_anything),
+        cmocka_unit_test(a_slow_host_is_left_although_sweeps_differ_by_chance),
         cmocka_unit_test(a_fixed_run_does_not_move_for_speed),
         cmocka_unit_test(promises_that_are_not_kept_raise_the_doubt),
         cmocka_unit_test(requests_are_answered_and_carried_out),

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "keeper/keeper.h"
 
 enum { WORLD_HOSTS = 8, WORLD_RANKS = 64, WORLD_TEXTS = 400 };
@@ -38,6 +39,7 @@ typedef struct world {
     double sweeps; /* total number of sweeps of the run */
     double rows;   /* rows of a sweep; a rank on a host of pace 1 does one row per second */
     double launch_s, save_s, save_every_s;
+    double shakes;   /* reported rates and times of sweeps differ by chance, by at most this part */
     bool mute;       /* true: the program never reports */
     bool refuses;    /* true: the disk is full, so the program cannot save */
     double dies_at;  /* the program dies when it reaches this sweep; 0: never */
@@ -152,6 +154,12 @@ static void world_tell(world *w, const kl_keeper_event *event) {
     world_carry_out(w);
 }
 
+/* Return a factor that differs by chance from 1 for 3 s, and is another one in the next 3 s. */
+static double world_shake(const world *w, uint32_t rank) {
+    uint64_t mixed = kl_mix64((uint64_t)(w->now_s / 3) * WORLD_RANKS + rank);
+    return 1 + w->shakes * (2 * (double)(mixed >> 40) / (1 << 24) - 1);
+}
+
 static void world_report(world *w, bool stopped, bool done) {
     static const char *names[WORLD_RANKS];
     double rates[WORLD_RANKS] = {0}, speed = world_speed(w);
@@ -159,9 +167,10 @@ static void world_report(world *w, bool stopped, bool done) {
     for (size_t i = 0; i < w->hosts; i++)
         for (uint32_t r = 0; r < w->program.ranks[i] && ranks < WORLD_RANKS; r++) {
             names[ranks] = w->host[i].name;
-            rates[ranks++] = w->host[i].pace;
+            rates[ranks] = w->host[i].pace * world_shake(w, ranks);
+            ranks++;
         }
-    const double sweep_s = speed > 0 ? w->rows / speed : 0;
+    const double sweep_s = speed > 0 ? w->rows / speed * world_shake(w, WORLD_RANKS - 1) : 0;
     const kl_keeper_report report = {.attempt = w->program.attempt,
                                      .ranks = ranks,
                                      .hosts = names,

@@ -128,20 +128,20 @@ static void say_stay(kl_keeper *k, const kl_keeper_prospect *p) {
 static void consider_speed(kl_keeper *k) {
     uint32_t placed = kl_keeper_place(k, "");
     kl_keeper_prospect p = kl_keeper_look_ahead(k);
+    kl_keeper_weigh(k, &p);
     if (placed < k->options.least || kl_keeper_same_place(k) || !p.pays) {
-        k->pays_s = 0;
         if (placed >= k->options.least)
             say_stay(k, &p);
         return;
     }
-    if (k->pays_s == 0) {
-        k->pays_s = k->now_s;
-        k->look_s = fmin(k->look_s, k->now_s + settle_s(k, &p));
-    } else if (k->now_s - k->pays_s >= settle_s(k, &p)) {
-        bool scales = placed != kl_keeper_ranks(k, false);
-        move(k, scales ? KL_KEEPER_FOR_SCALE : KL_KEEPER_FOR_SPEED,
-             scales ? "another number of ranks is faster" : "other hosts are faster");
+    double settled_s = k->evidence.since_s + settle_s(k, &p);
+    if (k->now_s < settled_s || !kl_keeper_is_evident(k)) {
+        k->look_s = fmin(k->look_s, fmax(settled_s, k->now_s + SETTLE_LEAST_S));
+        return;
     }
+    bool scales = placed != kl_keeper_ranks(k, false);
+    move(k, scales ? KL_KEEPER_FOR_SCALE : KL_KEEPER_FOR_SPEED,
+         scales ? "another number of ranks is faster" : "other hosts are faster");
 }
 
 /* In a queue, move the run to more hosts if more hosts are free and the gain exceeds the cost of the move.

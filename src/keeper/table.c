@@ -53,6 +53,13 @@ static double part(double value) {
     return value > 0 ? fmin(value, 1) : 0;
 }
 
+/* Return the pace of a host after a measurement. A short measurement may by chance be too high. So the pace
+ * rises slowly, but falls at once. */
+static double seen_pace(const kl_keeper_host *h, double pace) {
+    static const double RISES = 0.3;
+    return h->pace > 0 && pace > h->pace ? kl_keeper_smooth(h->pace, pace, RISES) : pace;
+}
+
 /* Take in the results of measuring hosts. A host in use keeps its pace, because the rates of its ranks are
  * better measurements. A queue reports exactly the hosts that the next job can have, so all other hosts
  * become unfit. */
@@ -68,7 +75,7 @@ bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t coun
         h->qos = part(views[i].qos);
         snprintf(h->why, sizeof h->why, "%s", views[i].why ? views[i].why : "");
         if (h->qos > 0 || k->state == KL_KEEPER_LOOKING)
-            h->pace = part(views[i].pace > 0 ? views[i].pace : views[i].qos);
+            h->pace = seen_pace(h, part(views[i].pace > 0 ? views[i].pace : views[i].qos));
     }
     return true;
 }
@@ -109,23 +116,6 @@ static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     return NULL;
 }
 
-/* Learn the rate of a rank on a host of pace 1, the fastest kind. A higher rate in a single report changes
- * the learned rate only a little. */
-static void learn_rate(kl_keeper *k) {
-    static const double LEAST_PACE = 0.25, WEIGHT = 0.2;
-    double best = 0;
-    for (uint64_t i = 0; i < k->count; i++) {
-        const kl_keeper_host *h = &k->hosts[i];
-        double pace = h->launch_pace > 0 ? h->launch_pace : 1;
-        if (h->ranks > 0 && h->rate > 0)
-            best = fmax(best, h->rate / h->ranks / fmax(pace, LEAST_PACE));
-    }
-    if (!(k->costs.rank_rate > 0))
-        k->costs.rank_rate = best;
-    else if (best > k->costs.rank_rate)
-        k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
-}
-
 /* Return an average over time. To average rates, callers pass 1 / rate, the time of a row. Times of rows add
  * up, but rates do not. */
 double kl_keeper_smooth(double mean, double value, double weight) {
@@ -150,7 +140,6 @@ bool kl_keeper_take_rates(kl_keeper *k, const kl_keeper_report *r, double weight
         kl_keeper_host *h = &k->hosts[i];
         h->rate = h->told > 0 ? 1 / kl_keeper_smooth(h->rate > 0 ? 1 / h->rate : 0, 1 / h->told, weight) : 0;
     }
-    learn_rate(k);
     return true;
 }
 

@@ -14,7 +14,6 @@ static const double WATCHED_MOST_S = 1; /* greatest number of seconds between tw
 static const double MARGIN_LEAST_S = 10; /* the run is saved at least this many seconds before a time limit */
 static const double SMOOTH_S =
     1; /* time constant in seconds of averages over time; short, because other programs come and go */
-static const double LEARN_S = 10; /* time constant in seconds for learning the number of rows in a sweep */
 static const double MARGIN_SAVES =
     5; /* time reserved for saving, as a multiple of: longest time of a save + longest time of a sweep */
 
@@ -23,7 +22,7 @@ void kl_keeper_watch_launch(kl_keeper *k) {
     k->asked = 0;
     k->pending = false;
     k->limit_s = 0;
-    k->pays_s = 0;
+    k->evidence.since_s = k->evidence.sum = 0;
     for (uint64_t i = 0; i < k->count; i++) {
         k->hosts[i].rate = 0;
         k->hosts[i].launch_pace = k->hosts[i].ranks > 0 ? k->hosts[i].pace : 0;
@@ -41,17 +40,6 @@ static void note_first(kl_keeper *k, const kl_keeper_report *r) {
     w->first = r->sweeps;
     k->costs.launch_s = fmax(k->now_s - w->started_s, 0);
     k->tally.reported = true;
-}
-
-/* Learn the number of rows in a sweep: the least value of sweep time × rate of all ranks. A single value may
- * be too small, because the rates are a little older than the sweep time. So each report changes the learned
- * number only a little. */
-static void learn_rows(kl_keeper *k, double passed_s) {
-    double rows = 0;
-    for (uint64_t i = 0; i < k->count; i++)
-        rows += k->watch.sweep_s * k->hosts[i].rate;
-    if (rows > 0 && (k->costs.sweep_rows == 0 || rows < k->costs.sweep_rows))
-        k->costs.sweep_rows = kl_keeper_smooth(k->costs.sweep_rows, rows, 1 - exp(-passed_s / LEARN_S));
 }
 
 bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
@@ -72,7 +60,7 @@ bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
     w->stopped = r->stopped;
     w->done = r->done;
     w->sweep_s = r->sweep_s > 0 ? kl_keeper_smooth(w->sweep_s, r->sweep_s, weight) : 0;
-    learn_rows(k, passed_s);
+    kl_keeper_learn_speed(k, first ? 0 : fmin(passed_s, WATCHED_MOST_S));
     if (w->sweep_s > 0 && (w->best_sweep_s == 0 || w->sweep_s < w->best_sweep_s))
         w->best_sweep_s = w->sweep_s;
     w->longest_s = fmax(w->longest_s, fmax(r->longest_s, r->load_s));
