@@ -9,7 +9,8 @@
 
 static const kl_option rows[] = {
     {"record", "FILE",
-     "Write the run record to FILE, or none (default: a new file in the folder of records, see kilter list).",
+     "Write the run record to FILE; none writes no record (default: a new file in the folder of records, see "
+     "kilter list).",
      KL_OPTION_TEXT, AT(record)},
     {"mpi", "NAME",
      "The program's MPI (default: KILTER_MPI, else that of the launcher, else of the program).",

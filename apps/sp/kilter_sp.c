@@ -130,7 +130,7 @@ static kilter_status print_answer(const kilter_farm *farm, const sp_options *opt
     else
         sp_answer_print(stdout, &answer);
     if (fflush(stdout) != 0)
-        return sp_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
+        return sp_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; check where the output goes",
                        strerror(errno));
     return KILTER_OK;
 }

@@ -588,7 +588,7 @@ static kilter_status print_answer(const solver *s, const sp_estimate *check, kil
     else
         sp_solve_answer_print(stdout, &answer);
     if (fflush(stdout) != 0)
-        return sp_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; look at where the output goes",
+        return sp_fail(error, KILTER_ERR_SYSTEM, "printing the answer: %s; check where the output goes",
                        strerror(errno));
     return KILTER_OK;
 }
@@ -701,7 +701,7 @@ static kilter_status predict_and_print(solver *s, kilter_error *error) {
         sp_forecast_print(stdout, &forecast, &benchmark);
     return fflush(stdout) == 0
                ? KILTER_OK
-               : sp_fail(error, KILTER_ERR_SYSTEM, "printing the forecast: %s; look at where the output goes",
+               : sp_fail(error, KILTER_ERR_SYSTEM, "printing the forecast: %s; check where the output goes",
                          strerror(errno));
 }
 

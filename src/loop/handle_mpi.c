@@ -69,7 +69,7 @@ static const char *wrong_alignment(const kilter_loop_options *o) {
     if (leader->options.scattered || leader->options.deep)
         return "a loop that is scattered or deep cannot be followed";
     if (o->scattered || o->deep || o->fixed)
-        return "a loop that follows another is neither scattered nor deep nor fixed";
+        return "a loop that follows another must not be scattered, deep or fixed";
     if (o->offset >= leader->options.iterations ||
         o->iterations - 1 > (leader->options.iterations - 1 - o->offset) / stride)
         return "the last row needs row stride * (iterations - 1) + offset of the loop to follow, which has "

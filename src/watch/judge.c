@@ -36,9 +36,9 @@ static int by_iterations(const void *a, const void *b) {
     return (x->iterations > y->iterations) - (x->iterations < y->iterations);
 }
 
-/* Take the iteration of one rank for all: sort the ranks by their numbers of iterations, and take the middle
- * one. Find no iteration if more than half of the ranks have none, because these ranks may serve the others.
- */
+/* Choose one rank's iteration for the whole run: sort the ranks that have an iteration by their numbers of
+ * iterations, and take the middle one. Up to half of the ranks may have none, for example because they only
+ * serve other ranks. If more ranks have none, the run has no iteration. Return false if memory ran out. */
 static bool take_period(const kl_watch_period *periods, size_t count, kl_watch_found *f) {
     kl_watch_period *sorted = calloc(count + 1, sizeof *sorted);
     size_t having = 0;
