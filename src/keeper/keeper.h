@@ -9,7 +9,9 @@
  *     part              owner file    what it knows
  *     kl_keeper_watch   watch.c       what the present attempt has reported, and how long it has been silent
  *     kl_keeper_tally   tally.c       attempts, and how many of them in a row saved nothing new
- *     kl_keeper_costs   watch.c       what saving and launching take
+ *     kl_keeper_costs   watch.c       what saving and launching take, and (speed.c) what a row takes
+ *     kl_keeper_mean    chance.c      values that differ by chance
+ *     kl_keeper_evidence prospect.c   what measurements of hosts say for a move
  *     kl_keeper_promise outcome.c     forecast and outcome of the last planned move
  *     kl_keeper_wish    wishes.c      requests of people that are not carried out yet
  *     kl_keeper         keeper.c      all these parts; speed.c, place.c and prospect.c choose hosts
@@ -229,29 +231,35 @@ typedef struct kl_keeper_tally {
     int code;         /* exit code with which the last attempt ended */
 } kl_keeper_tally;
 
+typedef struct kl_keeper_change { /* how much a value changes by chance */
+    double last;                  /* the last value that was noted */
+    double usual;                 /* mean change from one noted value to the next; 0: not known */
+    double noted_s;               /* time of the last noted value */
+} kl_keeper_change;
+
+typedef struct kl_keeper_mean { /* mean of a value in the phase of the run in which it was least */
+    double value;               /* 0: not known */
+    double counted_s;           /* seconds for which the mean stands */
+    kl_keeper_change change;    /* changes of the value's logarithm */
+} kl_keeper_mean;
+
 typedef struct kl_keeper_costs {
     double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
                                 launch to first report; 0: not known */
-    double rank_rate;        /* rows per second of a rank on a host of pace 1, the fastest kind, in the run's
-                                fastest phase so far; 0: not known */
-    double sweep_rows; /* estimated number of rows in a sweep; 0: not known. The estimate is the product of
-                          the seconds of a sweep and the rows per second of all ranks, in the phase in which
-                          it was least */
-    /* seconds for which the means rank_rate and sweep_rows stand; for rank_rate, the seconds of all hosts are
-     * added */
-    double rate_counted_s, rows_counted_s;
+    /* row_s: seconds that a rank needs for a row on a host of pace 1, the fastest kind; sweep_rows: rows in a
+     * sweep, computed as the seconds of a sweep × the rows per second of all ranks */
+    kl_keeper_mean row_s, sweep_rows;
     double doubt; /* caution against moves, at least 1: a move is made only if it gains `doubt` times as much
                      as is normally required. It grows if moves gain less than forecast */
 } kl_keeper_costs;
 
 typedef struct kl_keeper_evidence { /* what measurements of hosts say for a move to faster hosts */
-    double since_s; /* time of the first of the measurements that are added up in `sum`; 0: there is none */
+    double pays_s; /* time since which a move has looked worthwhile; 0: no move looks worthwhile now */
     /* sum over measurements of (logarithm of the forecast factor by which sweeps would become shorter - its
      * least value for a move), but never below 0 */
     double sum;
-    double weighed_s; /* time of the last measurement */
-    double last;  /* logarithm of the forecast factor at the last measurement */
-    double usual; /* mean change of this logarithm from one measurement to the next; 0: not known */
+    double weighed_s;        /* time of the last measurement */
+    kl_keeper_change change; /* changes of this logarithm */
 } kl_keeper_evidence;
 
 typedef struct kl_keeper_promise { /* forecast and outcome of the latest planned move or restart */

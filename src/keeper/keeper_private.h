@@ -40,6 +40,19 @@ bool kl_keeper_can_use(const kl_keeper_host *host);
 bool kl_keeper_listed(const char *names, const char *name);
 bool kl_keeper_names_known(const kl_keeper *keeper, const char *names, char unknown[KL_KEEPER_NAME_BYTES]);
 
+/* --- chance.c --- */
+
+/* Note a value, to learn by how much values change by chance. since_s: time at which the present attempt
+ * began; a change from an earlier attempt does not count. */
+void kl_keeper_note_change(kl_keeper_change *change, double value, double now_s, double since_s);
+/* Return the standard deviation of values that differ by chance. */
+double kl_keeper_sigma(const kl_keeper_change *change);
+/* Return the greatest difference of a value's logarithm from that of the mean which is still due to chance.
+ */
+double kl_keeper_alike(const kl_keeper_mean *mean);
+/* Take one more value into the mean. passed_s: seconds for which the value stands. */
+void kl_keeper_learn(kl_keeper_mean *mean, double value, double passed_s);
+
 /* --- speed.c --- */
 
 /* Return the speed of a rank on this host: the measured speed, or else a forecast. The unit is rows per
@@ -92,8 +105,9 @@ bool kl_keeper_pays(const kl_keeper *keeper, const kl_keeper_prospect *prospect)
 /* Compare staying on the present hosts with moving to the hosts chosen for the next attempt. */
 kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *keeper);
 
-/* Add what a measurement of hosts says for a move. */
-void kl_keeper_weigh(kl_keeper *keeper, const kl_keeper_prospect *prospect);
+/* Add what a measurement of hosts says for a move. others: the hosts chosen for the next attempt are enough,
+ * and are not the present ones. */
+void kl_keeper_weigh(kl_keeper *keeper, const kl_keeper_prospect *prospect, bool others);
 /* Return whether the measurements so far are more than differences by chance. */
 bool kl_keeper_is_evident(const kl_keeper *keeper);
 

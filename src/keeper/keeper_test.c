@@ -283,37 +283,101 @@ static void a_host_that_only_looks_fit_is_left_for_good(void **state) {
 static void differences_by_chance_move_hardly_anything(void **state) {
     (void)state;
     static const struct {
-        double shakes;
+        double rates, sweeps;
         uint32_t most_moves;
-    } rows[] = {{0.1, 0}, {0.2, 1}, {0.3, 4}, {0.4, 8}};
+    } rows[] = {{0.1, 0.1, 0}, {0.2, 0.2, 1},  {0.3, 0.3, 4}, {0.4, 0.4, 16},
+                {0.2, 0, 1},   {0.4, 0.02, 12}, {0, 0.2, 1},   {0.02, 0.4, 8}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         world w;
         world_init(&w, NULL);
         w.sweeps = 2000;
-        w.shakes = rows[k].shakes;
+        w.rates_shake = rows[k].rates;
+        w.sweeps_shake = rows[k].sweeps;
         for (size_t i = 0; i < w.hosts; i++)
             w.host[i].pace = 0.4;
         world_until(&w, NULL, 10000);
         fine(&w);
         if (w.moves > rows[k].most_moves)
-            fail_msg("differences of %g: %u moves: %s", rows[k].shakes, w.moves, w.last_move.text);
+            fail_msg("differences of %g and %g: %u moves: %s", rows[k].rates, rows[k].sweeps, w.moves,
+                     w.last_move.text);
         kl_keeper_free(&w.keeper);
     }
 }
 
-static void a_slow_host_is_left_although_sweeps_differ_by_chance(void **state) {
+/* After some time, all hosts in use become slow, and the run must leave them in time. */
+static void slow_hosts_are_left_although_sweeps_differ_by_chance(void **state) {
+    (void)state;
+    static const struct {
+        double shakes, pace, within_s;
+    } rows[] = {{0, 0.85, 10}, {0, 0.5, 6}, {0.1, 0.75, 20}, {0.2, 0.8, 40}, {0.2, 0.5, 15}, {0.3, 0.5, 20}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        world w;
+        world_init(&w, NULL);
+        w.sweeps = 2000;
+        w.rates_shake = w.sweeps_shake = rows[k].shakes;
+        world_until(&w, has_moved, 100);
+        assert_int_equal(w.moves, 0);
+        for (size_t i = 0; i < w.hosts; i++)
+            w.host[i].pace = w.program.ranks[i] > 0 ? rows[k].pace : 1;
+        if (!world_until(&w, has_moved, rows[k].within_s))
+            fail_msg("differences of %g: hosts of speed %g are not left within %g s", rows[k].shakes,
+                     rows[k].pace, rows[k].within_s);
+        assert_true(world_until(&w, world_is_running, 10));
+        assert_true(world_speed(&w) > 3.5);
+        kl_keeper_free(&w.keeper);
+    }
+}
+
+/* All hosts in use become slower little by little, so the keeper must not take the slow speed for the usual
+ * one. */
+static void hosts_that_slow_down_little_by_little_are_left(void **state) {
     (void)state;
     world w;
     world_init(&w, NULL);
-    w.sweeps = 2000;
-    w.shakes = 0.2;
-    world_until(&w, has_moved, 100);
+    w.sweeps = 10000;
+    world_until(&w, NULL, 60);
+    for (double begun_s = w.now_s; w.moves == 0 && w.now_s < begun_s + 600;) {
+        for (size_t i = 0; i < w.hosts; i++)
+            w.host[i].pace = w.program.ranks[i] > 0 ? 1 - 0.5 * (w.now_s - begun_s) / 600 : 1;
+        world_pass(&w, 0.1);
+    }
+    assert_int_equal(w.moves, 1);
+    kl_keeper_free(&w.keeper);
+}
+
+/* Two hosts become idle, so the run moves there. When the first two hosts are idle again, all hosts are
+ * equal, and the run stays. */
+static void hosts_that_became_idle_are_not_left_again(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    w.sweeps = 4000;
+    w.looks_at_others = true;
+    w.host[2].pace = w.host[3].pace = 0.5;
+    world_until(&w, NULL, 60);
     assert_int_equal(w.moves, 0);
-    for (size_t i = 0; i < w.hosts; i++)
-        w.host[i].pace = w.program.ranks[i] > 0 ? 0.5 : 1;
-    assert_true(world_until(&w, has_moved, 15));
-    assert_true(world_until(&w, world_is_running, 10));
-    assert_true(world_speed(&w) > 3.5);
+    w.host[0].pace = w.host[1].pace = 0.5;
+    w.host[2].pace = w.host[3].pace = 1;
+    assert_true(world_until(&w, has_moved, 60));
+    world_until(&w, NULL, 60);
+    w.host[0].pace = w.host[1].pace = 1;
+    world_until(&w, NULL, 300);
+    assert_int_equal(w.moves, 1);
+    kl_keeper_free(&w.keeper);
+}
+
+/* Ranks wait for a long time, and no better hosts are known. This says nothing for a later move. */
+static void waiting_is_no_evidence_for_a_later_move(void **state) {
+    (void)state;
+    world w;
+    world_init(&w, NULL);
+    w.sweeps = 10000;
+    w.host[2].pace = w.host[3].pace = 0.5;
+    world_until(&w, NULL, 30);
+    w.waits = 1.5;
+    world_until(&w, NULL, 600);
+    assert_int_equal(w.moves, 0);
+    assert_true(w.keeper.evidence.sum == 0 && w.keeper.evidence.pays_s == 0);
     kl_keeper_free(&w.keeper);
 }
 
@@ -763,7 +827,10 @@ int main(void) {
         cmocka_unit_test(an_order_knows_what_ranks_get_on_hosts_in_use),
         cmocka_unit_test(a_host_that_only_looks_fit_is_left_for_good),
         cmocka_unit_test(differences_by_chance_move_hardly_anything),
-        cmocka_unit_test(a_slow_host_is_left_although_sweeps_differ_by_chance),
+        cmocka_unit_test(slow_hosts_are_left_although_sweeps_differ_by_chance),
+        cmocka_unit_test(hosts_that_slow_down_little_by_little_are_left),
+        cmocka_unit_test(hosts_that_became_idle_are_not_left_again),
+        cmocka_unit_test(waiting_is_no_evidence_for_a_later_move),
         cmocka_unit_test(a_fixed_run_does_not_move_for_speed),
         cmocka_unit_test(promises_that_are_not_kept_raise_the_doubt),
         cmocka_unit_test(requests_are_answered_and_carried_out),

@@ -21,9 +21,9 @@ typedef struct world_host {
 
 typedef struct world_program {
     bool runs, reports, saves, hangs, asked, killed;
-    double begins_s;    /* time at which the ranks begin to compute */
-    double done, saved; /* numbers of sweeps, with fractions; done: sweeps done so far; saved: sweeps in the
-                           newest checkpoint */
+    double begins_s;           /* time at which the ranks begin to compute */
+    double first, done, saved; /* numbers of sweeps, with fractions; first: sweeps done when the attempt
+                                  began; done: sweeps done so far; saved: sweeps in the newest checkpoint */
     double last_save_s;
     uint64_t attempt, answered;
     bool stopped;
@@ -39,7 +39,10 @@ typedef struct world {
     double sweeps; /* total number of sweeps of the run */
     double rows;   /* rows of a sweep; a rank on a host of pace 1 does one row per second */
     double launch_s, save_s, save_every_s;
-    double shakes;   /* reported rates and times of sweeps differ by chance, by at most this part */
+    /* parts by which reported values differ by chance at most: rates_shake: rates of ranks, sweeps_shake:
+     * times of sweeps */
+    double rates_shake, sweeps_shake;
+    double waits;    /* multiple of their time that sweeps take because ranks wait; 0: 1 */
     bool mute;       /* true: the program never reports */
     bool refuses;    /* true: the disk is full, so the program cannot save */
     double dies_at;  /* the program dies when it reaches this sweep; 0: never */
@@ -64,6 +67,10 @@ static double world_speed(const world *w) {
         speed += w->program.ranks[i] * w->host[i].pace;
     }
     return speed;
+}
+
+static double world_sweep_s(const world *w) {
+    return w->rows / world_speed(w) * (w->waits > 0 ? w->waits : 1);
 }
 
 static bool world_lost_a_host(const world *w) {
@@ -100,6 +107,7 @@ static void world_start(world *w, const kl_keeper_action *a) {
     *p = (world_program){.runs = true,
                          .attempt = a->attempt,
                          .begins_s = w->now_s + w->launch_s,
+                         .first = saved,
                          .done = saved,
                          .saved = saved};
     for (size_t i = 0; i < w->keeper.count; i++)
@@ -155,9 +163,9 @@ static void world_tell(world *w, const kl_keeper_event *event) {
 }
 
 /* Return a factor that differs by chance from 1 for 3 s, and is another one in the next 3 s. */
-static double world_shake(const world *w, uint32_t rank) {
+static double world_shake(const world *w, double most, uint32_t rank) {
     uint64_t mixed = kl_mix64((uint64_t)(w->now_s / 3) * WORLD_RANKS + rank);
-    return 1 + w->shakes * (2 * (double)(mixed >> 40) / (1 << 24) - 1);
+    return 1 + most * (2 * (double)(mixed >> 40) / (1 << 24) - 1);
 }
 
 static void world_report(world *w, bool stopped, bool done) {
@@ -167,14 +175,15 @@ static void world_report(world *w, bool stopped, bool done) {
     for (size_t i = 0; i < w->hosts; i++)
         for (uint32_t r = 0; r < w->program.ranks[i] && ranks < WORLD_RANKS; r++) {
             names[ranks] = w->host[i].name;
-            rates[ranks] = w->host[i].pace * world_shake(w, ranks);
+            rates[ranks] = w->host[i].pace * world_shake(w, w->rates_shake, ranks);
             ranks++;
         }
-    const double sweep_s = speed > 0 ? w->rows / speed * world_shake(w, WORLD_RANKS - 1) : 0;
+    const double sweep_s =
+        speed > 0 ? world_sweep_s(w) * world_shake(w, w->sweeps_shake, WORLD_RANKS - 1) : 0;
     const kl_keeper_report report = {.attempt = w->program.attempt,
                                      .ranks = ranks,
                                      .hosts = names,
-                                     .rates = w->program.done > w->program.saved + 1 ? rates : NULL,
+                                     .rates = w->program.done > w->program.first + 1 ? rates : NULL,
                                      .sweeps = (uint64_t)w->program.done,
                                      .expected = (uint64_t)w->sweeps,
                                      .saved = (uint64_t)w->program.saved,
@@ -218,7 +227,7 @@ static void world_run(world *w, double dt_s) {
         return;
     if (p->last_save_s == 0)
         p->last_save_s = w->now_s;
-    p->done += dt_s * world_speed(w) / w->rows;
+    p->done += dt_s / world_sweep_s(w);
     if (w->deaths > 0 && w->dies_at > 0 && p->done >= w->dies_at) {
         w->deaths -= w->deaths != UINT32_MAX;
         world_end(w, w->fail_code ? KL_KEEPER_EXITED : KL_KEEPER_SIGNALLED, 9);

@@ -128,13 +128,14 @@ static void say_stay(kl_keeper *k, const kl_keeper_prospect *p) {
 static void consider_speed(kl_keeper *k) {
     uint32_t placed = kl_keeper_place(k, "");
     kl_keeper_prospect p = kl_keeper_look_ahead(k);
-    kl_keeper_weigh(k, &p);
-    if (placed < k->options.least || kl_keeper_same_place(k) || !p.pays) {
+    bool others = placed >= k->options.least && !kl_keeper_same_place(k);
+    kl_keeper_weigh(k, &p, others);
+    if (!others || !p.pays) {
         if (placed >= k->options.least)
             say_stay(k, &p);
         return;
     }
-    double settled_s = k->evidence.since_s + settle_s(k, &p);
+    double settled_s = k->evidence.pays_s + settle_s(k, &p);
     if (k->now_s < settled_s || !kl_keeper_is_evident(k)) {
         k->look_s = fmin(k->look_s, fmax(settled_s, k->now_s + SETTLE_LEAST_S));
         return;

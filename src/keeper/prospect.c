@@ -41,39 +41,36 @@ kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *k) {
 
 /* --- evidence --- */
 
-/* The change of the forecast from one measurement to the next is averaged with this weight. A greater change
- * than MOST_CHANGE is another program that came or went. */
-static const double CHANGE_WEIGHT = 0.2, MOST_CHANGE = 0.3, USUAL_CHANGE = 0.03, LEAST_CHANGE = 0.005;
-/* Measurements that are less than APART_S apart differ little by chance, so they count less. */
+/* A measurement of hosts counts less if it comes less than APART_S after the last one, because both differ
+ * little by chance. */
 static const double APART_S = 5;
 static const double SUM_LEAST = 0.05;
 /* Forecasts that differ only by chance reach the required sum about once in CHANCE_APART measurements, if
  * their mean is BELOW less than a move needs. */
 static const double CHANCE_APART = 1000, BELOW = 0.05;
-/* mean change between two independent values of a normal distribution, divided by its standard deviation */
-static const double CHANGE_OF_SIGMA = 1.128;
+static const double SUM_MOST = 2; /* the sum is at most this multiple of the required sum */
 
 /* Return the sum that a move needs: the control limit of a CUSUM chart for values with the mean
  * -BELOW. The run length of the chart is taken to be that of a random walk. */
 static double needed(const kl_keeper_evidence *e) {
-    double sigma = fmax(e->usual, LEAST_CHANGE) / CHANGE_OF_SIGMA, variance = sigma * sigma;
+    double sigma = kl_keeper_sigma(&e->change), variance = sigma * sigma;
     double limit = variance / (2 * BELOW) * log1p(CHANCE_APART * 2 * BELOW * BELOW / variance);
     return fmax(SUM_LEAST, limit);
 }
 
-void kl_keeper_weigh(kl_keeper *k, const kl_keeper_prospect *p) {
+void kl_keeper_weigh(kl_keeper *k, const kl_keeper_prospect *p, bool others) {
     kl_keeper_evidence *e = &k->evidence;
-    double shorter = p->sweep_s > 0 && p->stay_sweep_s > 0 ? log(p->stay_sweep_s / p->sweep_s) : 0;
-    double change = fmin(fabs(shorter - e->last), MOST_CHANGE);
+    if (!(p->sweep_s > 0) || !(p->stay_sweep_s > 0))
+        return;
+    double shorter = log(p->stay_sweep_s / p->sweep_s), gain = (others ? shorter : 0) - log(RATIO_LEAST);
     double counts = fmin(1, (k->now_s - e->weighed_s) / APART_S);
-    e->usual = kl_keeper_smooth(e->usual > 0 ? e->usual : USUAL_CHANGE, change, CHANGE_WEIGHT * counts);
-    e->last = shorter;
+    kl_keeper_note_change(&e->change, shorter, k->now_s, k->watch.started_s);
     e->weighed_s = k->now_s;
-    e->sum = fmax(0, e->sum + counts * (shorter - log(RATIO_LEAST)));
-    if (e->sum == 0)
-        e->since_s = 0;
-    else if (e->since_s == 0)
-        e->since_s = k->now_s;
+    e->sum = fmin(fmax(0, e->sum + counts * gain), SUM_MOST * needed(e));
+    if (!others || !p->pays)
+        e->pays_s = 0;
+    else if (e->pays_s == 0)
+        e->pays_s = k->now_s;
 }
 
 bool kl_keeper_is_evident(const kl_keeper *k) {

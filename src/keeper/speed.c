@@ -3,25 +3,6 @@
 
 #include "keeper/keeper_private.h"
 
-/* Other programs can only slow the run down. So the keeper learns the times of the run's fastest phase. A
- * value that differs from the mean by less than ALIKE_LEAST, or by less than ALIKE times the usual change of
- * forecasts, belongs to the same phase: it counts in the mean of the last MEAN_S seconds. Slower values are
- * ignored. Faster values are the beginning of a faster phase, and the mean follows them within about FASTER_S
- * seconds. An extreme value would not do, as values differ by chance: all other hosts would seem faster. */
-static const double ALIKE_LEAST = 0.1, ALIKE = 2.5, MEAN_S = 60, FASTER_S = 5;
-
-/* Return the mean after one more value. passed_s: seconds for which the value stands; *counted_s: seconds
- * that the mean stands for. */
-static double learn(double mean, double value, double passed_s, double alike, double *counted_s) {
-    double differs = mean > 0 ? log(value / mean) : 0;
-    if (differs > alike)
-        return mean;
-    if (differs < -alike)
-        return kl_keeper_smooth(mean, value, 1 - exp(-passed_s / FASTER_S));
-    *counted_s = fmin(*counted_s + passed_s, MEAN_S);
-    return kl_keeper_smooth(mean, value, *counted_s > 0 ? passed_s / *counted_s : 0);
-}
-
 /* Return the seconds that a rank on this host would need for a row if the host had pace 1; 0: not known. */
 static double row_s(const kl_keeper_host *h) {
     static const double LEAST_PACE = 0.25;
@@ -29,40 +10,64 @@ static double row_s(const kl_keeper_host *h) {
     return h->ranks > 0 && h->rate > 0 ? h->ranks * fmax(pace, LEAST_PACE) / h->rate : 0;
 }
 
-static double best_row_s(const kl_keeper *k) {
-    double best_s = 0;
+/* Return the mean of row_s() over the hosts that are not slower than most_s. *best_s: the least value of all
+ * hosts; 0: none is known. */
+static double mean_row_s(const kl_keeper *k, double most_s, double *best_s) {
+    double sum_s = 0;
+    uint32_t hosts = 0;
+    *best_s = 0;
+    for (uint64_t i = 0; i < k->count; i++) {
+        double its_s = row_s(&k->hosts[i]);
+        if (its_s > 0 && (*best_s == 0 || its_s < *best_s))
+            *best_s = its_s;
+        if (its_s > 0 && its_s <= most_s) {
+            sum_s += its_s;
+            hosts++;
+        }
+    }
+    return hosts > 0 ? sum_s / hosts : *best_s;
+}
+
+static void learn_mean(kl_keeper *k, kl_keeper_mean *mean, double value, double passed_s) {
+    if (!(value > 0))
+        return;
+    kl_keeper_note_change(&mean->change, log(value), k->now_s, k->watch.started_s);
+    kl_keeper_learn(mean, value, passed_s);
+}
+
+static double rows_now(const kl_keeper *k) {
+    double rate = 0;
     for (uint64_t i = 0; i < k->count; i++)
-        if (row_s(&k->hosts[i]) > 0 && (best_s == 0 || row_s(&k->hosts[i]) < best_s))
-            best_s = row_s(&k->hosts[i]);
-    return best_s;
+        rate += k->hosts[i].rate;
+    return k->watch.sweep_s * rate;
 }
 
 void kl_keeper_learn_speed(kl_keeper *k, double passed_s) {
-    double alike = fmax(ALIKE_LEAST, ALIKE * k->evidence.usual), rate = 0, rows = 0;
-    double mean_s = k->costs.rank_rate > 0 ? 1 / k->costs.rank_rate : best_row_s(k);
-    for (uint64_t i = 0; i < k->count; i++) {
-        rate += k->hosts[i].rate;
-        if (row_s(&k->hosts[i]) > 0)
-            mean_s = learn(mean_s, row_s(&k->hosts[i]), passed_s, alike, &k->costs.rate_counted_s);
-    }
-    rows = k->watch.sweep_s * rate;
-    if (mean_s > 0)
-        k->costs.rank_rate = 1 / mean_s;
-    if (rows > 0)
-        k->costs.sweep_rows = learn(k->costs.sweep_rows, rows, passed_s, alike, &k->costs.rows_counted_s);
+    kl_keeper_mean *row = &k->costs.row_s;
+    double best_s, most_s = row->value * exp(kl_keeper_alike(row));
+    double mean_s = mean_row_s(k, most_s, &best_s);
+    learn_mean(k, row, mean_s, passed_s);
+    learn_mean(k, &k->costs.sweep_rows, rows_now(k), passed_s);
 }
 
 double kl_keeper_rank_speed(const kl_keeper *k, const kl_keeper_host *h) {
     if (h->ranks > 0 && h->rate > 0)
         return h->rate / h->ranks;
     double pace = h->pace > 0 ? h->pace : h->qos;
-    return k->costs.rank_rate > 0 ? k->costs.rank_rate * pace : pace;
+    return k->costs.row_s.value > 0 ? pace / k->costs.row_s.value : pace;
+}
+
+/* Return the number of rows in a sweep. Ranks that share a core make other ranks wait. Waiting makes a sweep
+ * longer but does not change the rates, so sweep time × rates can be too large. Therefore the mean of the
+ * fastest phase is used, until a value is clearly below it. */
+static double rows_of_sweep(const kl_keeper *k) {
+    const kl_keeper_mean *rows = &k->costs.sweep_rows;
+    double now = rows_now(k);
+    return rows->value > 0 && now > rows->value * exp(-kl_keeper_alike(rows)) ? rows->value : now;
 }
 
 /* Forecast the seconds of a sweep on the hosts chosen for the next attempt. The loop balances its rows, so a
- * sweep takes the number of rows divided by the sum of all rates. Ranks that share a core make other ranks
- * wait. Waiting makes a sweep longer but does not change the rates, so sweep time × rates can be too large.
- * Therefore the learned number of rows is used if it is smaller. */
+ * sweep takes the number of rows divided by the sum of all rates. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *k) {
     double here = 0, there = 0;
     for (uint64_t i = 0; i < k->count; i++) {
@@ -70,6 +75,5 @@ double kl_keeper_forecast_sweep_s(const kl_keeper *k) {
         here += h->rate;
         there += h->next * kl_keeper_rank_speed(k, h);
     }
-    double rows = k->costs.sweep_rows > 0 ? k->costs.sweep_rows : k->watch.sweep_s * here;
-    return here > 0 && there > 0 ? rows / there : 0;
+    return here > 0 && there > 0 ? rows_of_sweep(k) / there : 0;
 }

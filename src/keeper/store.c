@@ -49,8 +49,10 @@ void kl_keeper_store(const kl_keeper *k, kl_buffer *text) {
     put_count(text, "stops", k->wish.stop);
     put_number(text, "stop_s", k->costs.stop_s);
     put_number(text, "launch_s", k->costs.launch_s);
-    put_number(text, "rank_rate", k->costs.rank_rate);
-    put_number(text, "sweep_rows", k->costs.sweep_rows);
+    put_number(text, "row_s", k->costs.row_s.value);
+    put_number(text, "row_counted_s", k->costs.row_s.counted_s);
+    put_number(text, "sweep_rows", k->costs.sweep_rows.value);
+    put_number(text, "sweep_counted_s", k->costs.sweep_rows.counted_s);
     put_number(text, "doubt", k->costs.doubt);
     for (uint64_t i = 0; i < k->count; i++)
         if (is_worth_a_line(&k->hosts[i]))
@@ -95,9 +97,11 @@ static void take_counts(kl_keeper *k, const kl_field *f) {
         k->tally.idle = (uint32_t)kl_field_count(f);
 }
 
+/* Return a number of the state; 0: the number has no sense. */
 static double positive(const kl_field *f) {
+    static const double LEAST = 1e-100, MOST = 1e100;
     double value = kl_field_number(f);
-    return value > 0 ? value : 0;
+    return value > LEAST && value < MOST ? value : 0;
 }
 
 static void take_numbers(kl_keeper *k, const kl_field *f) {
@@ -105,10 +109,14 @@ static void take_numbers(kl_keeper *k, const kl_field *f) {
         k->costs.stop_s = positive(f);
     else if (kl_field_is(f, "launch_s"))
         k->costs.launch_s = positive(f);
-    else if (kl_field_is(f, "rank_rate"))
-        k->costs.rank_rate = positive(f);
+    else if (kl_field_is(f, "row_s"))
+        k->costs.row_s.value = positive(f);
+    else if (kl_field_is(f, "row_counted_s"))
+        k->costs.row_s.counted_s = positive(f);
     else if (kl_field_is(f, "sweep_rows"))
-        k->costs.sweep_rows = positive(f);
+        k->costs.sweep_rows.value = positive(f);
+    else if (kl_field_is(f, "sweep_counted_s"))
+        k->costs.sweep_rows.counted_s = positive(f);
     else if (kl_field_is(f, "doubt"))
         k->costs.doubt = positive(f) > 1 ? positive(f) : 1;
 }

@@ -22,7 +22,7 @@ void kl_keeper_watch_launch(kl_keeper *k) {
     k->asked = 0;
     k->pending = false;
     k->limit_s = 0;
-    k->evidence.since_s = k->evidence.sum = 0;
+    k->evidence.pays_s = k->evidence.sum = 0;
     for (uint64_t i = 0; i < k->count; i++) {
         k->hosts[i].rate = 0;
         k->hosts[i].launch_pace = k->hosts[i].ranks > 0 ? k->hosts[i].pace : 0;
@@ -60,7 +60,7 @@ bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
     w->stopped = r->stopped;
     w->done = r->done;
     w->sweep_s = r->sweep_s > 0 ? kl_keeper_smooth(w->sweep_s, r->sweep_s, weight) : 0;
-    kl_keeper_learn_speed(k, first ? 0 : fmin(passed_s, WATCHED_MOST_S));
+    kl_keeper_learn_speed(k, first ? 0 : passed_s);
     if (w->sweep_s > 0 && (w->best_sweep_s == 0 || w->sweep_s < w->best_sweep_s))
         w->best_sweep_s = w->sweep_s;
     w->longest_s = fmax(w->longest_s, fmax(r->longest_s, r->load_s));
