@@ -741,10 +741,11 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     if (e->is_tcp && e->failed_handshakes >= HANDSHAKES_MAX) {
         e->failed_handshakes = 0;
         e->retry.pause_s = LONGEST_RETRY_S;
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "joining \"%.200s\": the program that listens there refuses the key of %.200s, or takes "
-                       "too long to answer; give --key a copy of the key file the master names",
-                       e->address, e->options.key->file);
+        return kl_fail(
+            error, KILTER_ERR_PEER,
+            "joining \"%.200s\": the program that listens there refuses the key of %.200s, or takes "
+            "too long to answer; give --key a copy of the key file the master names",
+            e->address, e->options.key->file);
     }
     return e->socket || kl_monotonic_s() < e->retry.at_s ? KILTER_OK : dial(e, error);
 }
