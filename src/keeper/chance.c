@@ -5,20 +5,20 @@
 
 #include "keeper/keeper_private.h"
 
-/* Values that are less than APART_S apart differ little by chance, so only later changes count. A change of
- * more than MOST_CHANGE counts as MOST_CHANGE, because other programs came or went. */
-static const double APART_S = 5, CHANGE_WEIGHT = 0.2, MOST_CHANGE = 0.3;
+/* A change of more than MOST_CHANGE counts as MOST_CHANGE, because other programs came or went. */
+static const double CHANGE_WEIGHT = 0.2, MOST_CHANGE = 0.3;
 static const double FIRST_CHANGE = 0.03, LEAST_CHANGE = 0.005; /* FIRST_CHANGE: assumed if none is known */
 /* mean change between two independent values of a normal distribution, divided by its standard deviation */
 static const double CHANGE_OF_SIGMA = 1.128;
 /* A value belongs to the phase of the mean if it differs from the mean by at most ALIKE standard deviations.
  * This limit is at least ALIKE_LEAST and at most ALIKE_MOST. */
 static const double ALIKE = 2.5, ALIKE_LEAST = 0.1, ALIKE_MOST = 0.3;
-static const double FASTER_S = 5; /* seconds until a mean has about followed a faster phase */
+/* A faster phase must last for some multiple of FASTER_S before it counts more than the phase of the mean. */
+static const double FASTER_S = 5;
 
 void kl_keeper_note_change(kl_keeper_change *c, double value, double now_s, double since_s) {
     bool first = c->noted_s < since_s || c->noted_s == 0;
-    if (!first && now_s - c->noted_s < APART_S)
+    if (!first && now_s - c->noted_s < KL_KEEPER_APART_S)
         return;
     if (!first)
         c->usual = kl_keeper_smooth(c->usual > 0 ? c->usual : FIRST_CHANGE,
@@ -37,10 +37,9 @@ double kl_keeper_alike(const kl_keeper_mean *m) {
 
 void kl_keeper_learn(kl_keeper_mean *m, double value, double passed_s) {
     double differs = m->value > 0 ? log(value / m->value) : 0, alike = kl_keeper_alike(m);
-    if (differs > alike)
+    if (differs > alike || (m->value > 0 && !(passed_s > 0)))
         return;
-    m->counted_s = differs < -alike ? FASTER_S : m->counted_s + passed_s;
-    double weight =
-        differs < -alike ? 1 - exp(-passed_s / FASTER_S) : passed_s / fmax(m->counted_s, passed_s);
-    m->value = kl_keeper_smooth(m->value, value, passed_s > 0 ? weight : 0);
+    m->counted_s *= differs < -alike ? exp(-passed_s / FASTER_S) : 1;
+    m->counted_s += passed_s;
+    m->value = m->counted_s > 0 ? kl_keeper_smooth(m->value, value, passed_s / m->counted_s) : value;
 }

@@ -258,8 +258,9 @@ typedef struct kl_keeper_evidence { /* what measurements of hosts say for a move
     /* sum over measurements of (logarithm of the forecast factor by which sweeps would become shorter - its
      * least value for a move), but never below 0 */
     double sum;
-    double weighed_s;        /* time of the last measurement */
-    kl_keeper_change change; /* changes of this logarithm */
+    double weighed_s; /* time of the last measurement with a forecast */
+    /* change: changes of this logarithm; stay: changes of the logarithm of the seconds of a sweep */
+    kl_keeper_change change, stay;
 } kl_keeper_evidence;
 
 typedef struct kl_keeper_promise { /* forecast and outcome of the latest planned move or restart */

@@ -42,6 +42,9 @@ bool kl_keeper_names_known(const kl_keeper *keeper, const char *names, char unkn
 
 /* --- chance.c --- */
 
+/* Measurements that are fewer seconds apart differ little by chance. */
+static const double KL_KEEPER_APART_S = 5;
+
 /* Note a value, to learn by how much values change by chance. since_s: time at which the present attempt
  * began; a change from an earlier attempt does not count. */
 void kl_keeper_note_change(kl_keeper_change *change, double value, double now_s, double since_s);
@@ -112,6 +115,10 @@ void kl_keeper_weigh(kl_keeper *keeper, const kl_keeper_prospect *prospect, bool
 bool kl_keeper_is_evident(const kl_keeper *keeper);
 
 /* --- outcome.c --- */
+
+/* greatest value of costs.doubt. It is large, so that even a long run makes only some 20 moves that bring
+ * nothing. */
+static const double KL_KEEPER_DOUBT_MOST = 1e6;
 
 void kl_keeper_promise_make(kl_keeper *keeper, uint64_t number, const kl_keeper_prospect *prospect);
 void kl_keeper_promise_began(kl_keeper *keeper);  /* Handle the first report after the planned move. */

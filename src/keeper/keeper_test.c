@@ -278,28 +278,37 @@ static void a_host_that_only_looks_fit_is_left_for_good(void **state) {
     kl_keeper_free(&w.keeper);
 }
 
+static const char *const names[WORLD_HOSTS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
 /* All hosts have the same quota. Rates of ranks and times of sweeps differ by chance, so at times the present
  * hosts seem slow. Moves cost time and gain nothing, so there may be few of them in 20 minutes. */
 static void differences_by_chance_move_hardly_anything(void **state) {
     (void)state;
     static const struct {
-        double rates, sweeps;
-        uint32_t most_moves;
-    } rows[] = {{0.1, 0.1, 0}, {0.2, 0.2, 1},  {0.3, 0.3, 4}, {0.4, 0.4, 16},
-                {0.2, 0, 1},   {0.4, 0.02, 12}, {0, 0.2, 1},   {0.02, 0.4, 8}};
+        double rates, sweeps, look_s;
+        uint32_t hosts, most_moves;
+    } rows[] = {{0.1, 0.1, 5, 4, 0},  {0.2, 0.2, 5, 4, 1},  {0.3, 0.3, 5, 4, 5}, {0.4, 0.4, 5, 4, 16},
+                {0.2, 0, 5, 4, 1},    {0.4, 0, 5, 4, 16},   {0, 0.2, 5, 4, 1},   {0, 0.4, 5, 4, 8},
+                {0.2, 0.2, 60, 4, 1}, {0.3, 0.3, 60, 4, 5}, {0.3, 0, 60, 8, 1}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         world w;
-        world_init(&w, NULL);
+        world_init(&w, &(kl_keeper_options){.ranks = rows[k].hosts,
+                                            .least = 1,
+                                            .tries = 3,
+                                            .hang_s = 10,
+                                            .wait_s = 60,
+                                            .look_s = rows[k].look_s});
         w.sweeps = 2000;
         w.rates_shake = rows[k].rates;
         w.sweeps_shake = rows[k].sweeps;
+        w.hosts = rows[k].hosts;
         for (size_t i = 0; i < w.hosts; i++)
-            w.host[i].pace = 0.4;
+            w.host[i] = (world_host){.name = names[i], .slots = 2, .pace = 0.4};
         world_until(&w, NULL, 10000);
         fine(&w);
         if (w.moves > rows[k].most_moves)
-            fail_msg("differences of %g and %g: %u moves: %s", rows[k].rates, rows[k].sweeps, w.moves,
-                     w.last_move.text);
+            fail_msg("differences of %g and %g, %u hosts: %u moves: %s", rows[k].rates, rows[k].sweeps,
+                     rows[k].hosts, w.moves, w.last_move.text);
         kl_keeper_free(&w.keeper);
     }
 }

@@ -137,7 +137,7 @@ static void consider_speed(kl_keeper *k) {
     }
     double settled_s = k->evidence.pays_s + settle_s(k, &p);
     if (k->now_s < settled_s || !kl_keeper_is_evident(k)) {
-        k->look_s = fmin(k->look_s, fmax(settled_s, k->now_s + SETTLE_LEAST_S));
+        k->look_s = fmin(k->look_s, settled_s > k->now_s ? settled_s : k->now_s + KL_KEEPER_APART_S);
         return;
     }
     bool scales = placed != kl_keeper_ranks(k, false);

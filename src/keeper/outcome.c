@@ -3,7 +3,6 @@
 
 #include "keeper/keeper_private.h"
 
-static const double DOUBT_MOST = 64;
 static const double DISAPPOINTS =
     0.25; /* if a move saves less than this part of its forecast gain, the factor costs.doubt is doubled */
 
@@ -43,7 +42,7 @@ static void learn(kl_keeper *k, double came_s) {
     const kl_keeper_promise *p = &k->promise;
     double sweeps = k->watch.sweeps > p->first ? (double)(k->watch.sweeps - p->first) : 0;
     double promised_s = sweeps * (p->stay_sweep_s - p->sweep_s);
-    k->costs.doubt = came_s < DISAPPOINTS * promised_s ? fmin(2 * k->costs.doubt, DOUBT_MOST)
+    k->costs.doubt = came_s < DISAPPOINTS * promised_s ? fmin(2 * k->costs.doubt, KL_KEEPER_DOUBT_MOST)
                                                        : fmax(k->costs.doubt / 2, 1);
 }
 

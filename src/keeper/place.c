@@ -42,7 +42,7 @@ static void order_by_speed(const kl_keeper *k, uint32_t *order) {
 }
 
 /* Return the fitness of a host. A host in use is not measured. Its fitness is the rate of its ranks, divided
- * by the rate of the best rank. */
+ * by the rate that a rank has on an idle host of the fastest kind. */
 static double share_of(const kl_keeper *k, const kl_keeper_host *h) {
     if (h->ranks > 0 && h->rate > 0 && k->costs.row_s.value > 0)
         return fmin(h->rate / h->ranks * k->costs.row_s.value, 1);

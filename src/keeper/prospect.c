@@ -41,32 +41,34 @@ kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *k) {
 
 /* --- evidence --- */
 
-/* A measurement of hosts counts less if it comes less than APART_S after the last one, because both differ
- * little by chance. */
-static const double APART_S = 5;
 static const double SUM_LEAST = 0.05;
 /* Forecasts that differ only by chance reach the required sum about once in CHANCE_APART measurements, if
  * their mean is BELOW less than a move needs. */
 static const double CHANCE_APART = 1000, BELOW = 0.05;
-static const double SUM_MOST = 2; /* the sum is at most this multiple of the required sum */
 
 /* Return the sum that a move needs: the control limit of a CUSUM chart for values with the mean
  * -BELOW. The run length of the chart is taken to be that of a random walk. */
 static double needed(const kl_keeper_evidence *e) {
-    double sigma = kl_keeper_sigma(&e->change), variance = sigma * sigma;
+    double sigma = fmax(kl_keeper_sigma(&e->change), kl_keeper_sigma(&e->stay)), variance = sigma * sigma;
     double limit = variance / (2 * BELOW) * log1p(CHANCE_APART * 2 * BELOW * BELOW / variance);
     return fmax(SUM_LEAST, limit);
 }
 
 void kl_keeper_weigh(kl_keeper *k, const kl_keeper_prospect *p, bool others) {
     kl_keeper_evidence *e = &k->evidence;
-    if (!(p->sweep_s > 0) || !(p->stay_sweep_s > 0))
+    if (!(p->sweep_s > 0) || !(p->stay_sweep_s > 0)) {
+        e->pays_s = 0;
         return;
-    double shorter = log(p->stay_sweep_s / p->sweep_s), gain = (others ? shorter : 0) - log(RATIO_LEAST);
-    double counts = fmin(1, (k->now_s - e->weighed_s) / APART_S);
+    }
+    double shorter = log(p->stay_sweep_s / p->sweep_s), apart = (k->now_s - e->weighed_s) / KL_KEEPER_APART_S;
     kl_keeper_note_change(&e->change, shorter, k->now_s, k->watch.started_s);
+    kl_keeper_note_change(&e->stay, log(p->stay_sweep_s), k->now_s, k->watch.started_s);
     e->weighed_s = k->now_s;
-    e->sum = fmin(fmax(0, e->sum + counts * gain), SUM_MOST * needed(e));
+    /* Hosts are measured early if sweeps are slow. So a longer time before a measurement is a time without
+     * slow sweeps, and counts against a move. */
+    e->sum = fmax(0, e->sum - fmax(0, apart - 1) * log(RATIO_LEAST));
+    e->sum += fmin(1, apart) * ((others ? shorter : 0) - log(RATIO_LEAST));
+    e->sum = fmin(fmax(0, e->sum), needed(e));
     if (!others || !p->pays)
         e->pays_s = 0;
     else if (e->pays_s == 0)

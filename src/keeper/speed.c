@@ -1,5 +1,6 @@
 /* Forecast how fast the program would be on other hosts, from its speed on its present hosts. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "keeper/keeper_private.h"
 
@@ -10,31 +11,27 @@ static double row_s(const kl_keeper_host *h) {
     return h->ranks > 0 && h->rate > 0 ? h->ranks * fmax(pace, LEAST_PACE) / h->rate : 0;
 }
 
-/* Return the mean of row_s() over the hosts that are not slower than most_s. *best_s: the least value of all
- * hosts; 0: none is known. */
-static double mean_row_s(const kl_keeper *k, double most_s, double *best_s) {
-    double sum_s = 0;
-    uint32_t hosts = 0;
-    *best_s = 0;
-    for (uint64_t i = 0; i < k->count; i++) {
-        double its_s = row_s(&k->hosts[i]);
-        if (its_s > 0 && (*best_s == 0 || its_s < *best_s))
-            *best_s = its_s;
-        if (its_s > 0 && its_s <= most_s) {
-            sum_s += its_s;
-            hosts++;
-        }
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Return the median of row_s() over the hosts in use; 0: no rates are known, or memory ran out. */
+static double median_row_s(const kl_keeper *k) {
+    double *all_s = malloc((k->count + 1) * sizeof *all_s), median_s = 0;
+    size_t count = 0;
+    for (uint64_t i = 0; i < k->count && all_s; i++)
+        if (row_s(&k->hosts[i]) > 0)
+            all_s[count++] = row_s(&k->hosts[i]);
+    if (count > 0) {
+        qsort(all_s, count, sizeof *all_s, by_size);
+        median_s = all_s[(count - 1) / 2];
     }
-    return hosts > 0 ? sum_s / hosts : *best_s;
+    free(all_s);
+    return median_s;
 }
 
-static void learn_mean(kl_keeper *k, kl_keeper_mean *mean, double value, double passed_s) {
-    if (!(value > 0))
-        return;
-    kl_keeper_note_change(&mean->change, log(value), k->now_s, k->watch.started_s);
-    kl_keeper_learn(mean, value, passed_s);
-}
-
+/* Return how many rows all ranks do in the time of a sweep. */
 static double rows_now(const kl_keeper *k) {
     double rate = 0;
     for (uint64_t i = 0; i < k->count; i++)
@@ -42,12 +39,16 @@ static double rows_now(const kl_keeper *k) {
     return k->watch.sweep_s * rate;
 }
 
+static void learn(kl_keeper *k, kl_keeper_mean *mean, double value, double passed_s) {
+    if (!(value > 0))
+        return;
+    kl_keeper_note_change(&mean->change, log(value), k->now_s, k->watch.started_s);
+    kl_keeper_learn(mean, value, passed_s);
+}
+
 void kl_keeper_learn_speed(kl_keeper *k, double passed_s) {
-    kl_keeper_mean *row = &k->costs.row_s;
-    double best_s, most_s = row->value * exp(kl_keeper_alike(row));
-    double mean_s = mean_row_s(k, most_s, &best_s);
-    learn_mean(k, row, mean_s, passed_s);
-    learn_mean(k, &k->costs.sweep_rows, rows_now(k), passed_s);
+    learn(k, &k->costs.row_s, median_row_s(k), passed_s);
+    learn(k, &k->costs.sweep_rows, rows_now(k), passed_s);
 }
 
 double kl_keeper_rank_speed(const kl_keeper *k, const kl_keeper_host *h) {

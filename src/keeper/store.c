@@ -97,7 +97,7 @@ static void take_counts(kl_keeper *k, const kl_field *f) {
         k->tally.idle = (uint32_t)kl_field_count(f);
 }
 
-/* Return a number of the state; 0: the number has no sense. */
+/* Return a number of the state; 0: the number makes no sense. */
 static double positive(const kl_field *f) {
     static const double LEAST = 1e-100, MOST = 1e100;
     double value = kl_field_number(f);
@@ -118,7 +118,7 @@ static void take_numbers(kl_keeper *k, const kl_field *f) {
     else if (kl_field_is(f, "sweep_counted_s"))
         k->costs.sweep_rows.counted_s = positive(f);
     else if (kl_field_is(f, "doubt"))
-        k->costs.doubt = positive(f) > 1 ? positive(f) : 1;
+        k->costs.doubt = positive(f) > 1 && positive(f) <= KL_KEEPER_DOUBT_MOST ? positive(f) : 1;
 }
 
 /* Read a line that describes the host `h`. An earlier line "host" has named this host. */

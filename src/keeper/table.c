@@ -53,14 +53,6 @@ static double part(double value) {
     return value > 0 ? fmin(value, 1) : 0;
 }
 
-/* Return the pace of a host after a measurement. A short measurement may by chance be too high. So while a
- * run could move to the host, the pace rises slowly, but falls at once. */
-static double seen_pace(const kl_keeper *k, const kl_keeper_host *h, double pace) {
-    static const double RISES = 0.3;
-    bool rises = k->state == KL_KEEPER_RUNNING && h->pace > 0 && pace > h->pace;
-    return rises ? kl_keeper_smooth(h->pace, pace, RISES) : pace;
-}
-
 /* Take in the results of measuring hosts. A host in use keeps its pace, because the rates of its ranks are
  * better measurements. A queue reports exactly the hosts that the next job can have, so all other hosts
  * become unfit. */
@@ -76,7 +68,7 @@ bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t coun
         h->qos = part(views[i].qos);
         snprintf(h->why, sizeof h->why, "%s", views[i].why ? views[i].why : "");
         if (h->qos > 0 || k->state == KL_KEEPER_LOOKING)
-            h->pace = seen_pace(k, h, part(views[i].pace > 0 ? views[i].pace : views[i].qos));
+            h->pace = part(views[i].pace > 0 ? views[i].pace : views[i].qos);
     }
     return true;
 }

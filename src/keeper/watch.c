@@ -48,7 +48,7 @@ bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
     double passed_s = k->now_s - w->reported_s, weight = 1 - exp(-passed_s / SMOOTH_S);
     if (is_news(w, r))
         w->quiet_s = 0;
-    kl_keeper_take_rates(k, r, weight);
+    bool rates_good = kl_keeper_take_rates(k, r, weight);
     if (first)
         note_first(k, r);
     w->reported = true;
@@ -60,7 +60,8 @@ bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
     w->stopped = r->stopped;
     w->done = r->done;
     w->sweep_s = r->sweep_s > 0 ? kl_keeper_smooth(w->sweep_s, r->sweep_s, weight) : 0;
-    kl_keeper_learn_speed(k, first ? 0 : passed_s);
+    if (rates_good)
+        kl_keeper_learn_speed(k, first ? 0 : fmin(passed_s, WATCHED_MOST_S));
     if (w->sweep_s > 0 && (w->best_sweep_s == 0 || w->sweep_s < w->best_sweep_s))
         w->best_sweep_s = w->sweep_s;
     w->longest_s = fmax(w->longest_s, fmax(r->longest_s, r->load_s));
