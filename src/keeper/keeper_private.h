@@ -108,8 +108,8 @@ bool kl_keeper_pays(const kl_keeper *keeper, const kl_keeper_prospect *prospect)
 /* Compare staying on the present hosts with moving to the hosts chosen for the next attempt. */
 kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *keeper);
 
-/* Add what a measurement of hosts says for a move. others: the hosts chosen for the next attempt are enough,
- * and are not the present ones. */
+/* Add what a measurement of hosts says for a move. The argument `others` is true if the hosts chosen for the
+ * next attempt are enough, and differ from the present ones. */
 void kl_keeper_weigh(kl_keeper *keeper, const kl_keeper_prospect *prospect, bool others);
 /* Return whether the measurements so far are more than differences by chance. */
 bool kl_keeper_is_evident(const kl_keeper *keeper);

@@ -46,8 +46,8 @@ static const double SUM_LEAST = 0.05;
  * their mean is BELOW less than a move needs. */
 static const double CHANCE_APART = 1000, BELOW = 0.05;
 
-/* Return the sum that a move needs: the control limit of a CUSUM chart for values with the mean
- * -BELOW. The run length of the chart is taken to be that of a random walk. */
+/* Return the sum that a move needs. It is the control limit of a CUSUM chart for values that are BELOW less
+ * than needed on average. The run length of the chart is taken to be that of a random walk. */
 static double needed(const kl_keeper_evidence *e) {
     double sigma = fmax(kl_keeper_sigma(&e->change), kl_keeper_sigma(&e->stay)), variance = sigma * sigma;
     double limit = variance / (2 * BELOW) * log1p(CHANCE_APART * 2 * BELOW * BELOW / variance);
