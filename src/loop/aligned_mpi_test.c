@@ -519,7 +519,7 @@ static void refuse_options(kilter_loop *leader, kilter_loop *follower) {
     refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.fixed = true;
-    refuse(wrong, "nor fixed");
+    refuse(wrong, "deep or fixed");
     wrong = o;
     wrong.iterations = rank == ranks - 1 ? 9 : 10;
     if (ranks > 1)
