@@ -234,12 +234,12 @@ typedef struct kl_keeper_tally {
 typedef struct kl_keeper_change { /* how much a value changes by chance */
     double last;                  /* the last value that was noted */
     double usual;                 /* mean change from one noted value to the next; 0: not known */
-    double noted_s;               /* time of the last noted value */
+    double noted_s;               /* time of the last noted value; 0: there is none */
 } kl_keeper_change;
 
 typedef struct kl_keeper_mean { /* mean of a value in the phase of the run in which it was least */
     double value;               /* 0: not known */
-    double counted_s;           /* seconds for which the mean stands */
+    double counted_s;           /* weight of the mean, in seconds */
     kl_keeper_change change;    /* changes of the value's logarithm */
 } kl_keeper_mean;
 
@@ -256,7 +256,7 @@ typedef struct kl_keeper_costs {
 typedef struct kl_keeper_evidence { /* what measurements of hosts say for a move to faster hosts */
     double pays_s; /* time since which a move has looked worthwhile; 0: no move looks worthwhile now */
     /* sum over measurements of (logarithm of the forecast factor by which sweeps would become shorter - its
-     * least value for a move), but never below 0 */
+     * least value for a move); never below 0, and never above the sum that a move needs */
     double sum;
     double weighed_s; /* time of the last measurement with a forecast */
     /* change: changes of this logarithm; stay: changes of the logarithm of the seconds of a sweep */

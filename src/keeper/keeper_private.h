@@ -64,8 +64,8 @@ double kl_keeper_rank_speed(const kl_keeper *keeper, const kl_keeper_host *host)
 /* Return the forecast seconds of a sweep on the hosts that were chosen for the next attempt; 0: there is no
  * forecast. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *keeper);
-/* Learn how fast the program is when no other program slows it down. passed_s: seconds since the report
- * before the last one. */
+/* Learn from the last report how fast the program is when no other program slows it down. passed_s: seconds
+ * since the report before it; 0: it is the attempt's first report. */
 void kl_keeper_learn_speed(kl_keeper *keeper, double passed_s);
 
 /* --- place.c --- */

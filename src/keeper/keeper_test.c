@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "keeper/keeper_test_helper.h"
 
 static void fine(const world *w) {
@@ -287,9 +289,9 @@ static void differences_by_chance_move_hardly_anything(void **state) {
     static const struct {
         double rates, sweeps, look_s;
         uint32_t hosts, most_moves;
-    } rows[] = {{0.1, 0.1, 5, 4, 0},  {0.2, 0.2, 5, 4, 1},  {0.3, 0.3, 5, 4, 5}, {0.4, 0.4, 5, 4, 16},
-                {0.2, 0, 5, 4, 1},    {0.4, 0, 5, 4, 16},   {0, 0.2, 5, 4, 1},   {0, 0.4, 5, 4, 8},
-                {0.2, 0.2, 60, 4, 1}, {0.3, 0.3, 60, 4, 5}, {0.3, 0, 60, 8, 1}};
+    } rows[] = {{0.1, 0.1, 5, 4, 0},  {0.2, 0.2, 5, 4, 1},  {0.3, 0.3, 5, 4, 3}, {0.4, 0.4, 5, 4, 12},
+                {0.2, 0, 5, 4, 1},    {0.4, 0, 5, 4, 10},   {0, 0.2, 5, 4, 1},   {0, 0.4, 5, 4, 2},
+                {0.2, 0.2, 60, 4, 1}, {0.3, 0.3, 60, 4, 3}, {0.3, 0, 60, 8, 1}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         world w;
         world_init(&w, &(kl_keeper_options){.ranks = rows[k].hosts,
@@ -569,6 +571,12 @@ static void before_a_time_limit_the_run_is_saved(void **state) {
 
 /* --- a keeper that dies --- */
 
+static void same_mean(const kl_keeper_mean *restored, const kl_keeper_mean *stored) {
+    assert_true(stored->value > 0 && stored->counted_s > 0);
+    assert_true(fabs(restored->value / stored->value - 1) < 1e-6);
+    assert_true(fabs(restored->counted_s / stored->counted_s - 1) < 1e-6);
+}
+
 static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
     (void)state;
     for (int alive = 0; alive < 2; alive++) {
@@ -579,6 +587,7 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
         kl_buffer text = {0};
         kl_keeper_store(&w.keeper, &text);
         kl_keeper_options options = w.keeper.options;
+        kl_keeper_costs costs = w.keeper.costs;
         uint64_t attempt = w.keeper.tally.attempt;
         kl_keeper_free(&w.keeper);
         kl_keeper_init(&w.keeper, &options);
@@ -587,6 +596,8 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
             KILTER_OK);
         kl_buffer_free(&text);
         assert_true(w.keeper.tally.attempt == attempt);
+        same_mean(&w.keeper.costs.row_s, &costs.row_s);
+        same_mean(&w.keeper.costs.sweep_rows, &costs.sweep_rows);
         assert_true(w.keeper.hosts[0].qos > 0);
         if (!alive)
             world_end(&w, KL_KEEPER_LOST, 0);
