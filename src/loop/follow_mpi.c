@@ -29,11 +29,12 @@ static kilter_status agree(kilter_loop *l, kilter_error *error) {
 }
 
 static void join(kilter_loop *l) {
-    const kl_meter *leader = &l->bundle->leader->rank.meter;
+    const kl_rank *leader = &l->bundle->leader->rank;
     kl_meter *m = &l->rank.meter;
-    m->opened_s = leader->opened_s;
-    m->crowded = leader->crowded;
-    m->waits_first = leader->waits_first;
+    m->opened_s = leader->meter.opened_s;
+    m->crowded = leader->meter.crowded;
+    m->waits_first = leader->meter.waits_first;
+    l->rank.looks_yield = leader->looks_yield;
     l->number = ++l->bundle->opened;
     l->bundle->followers++;
 }

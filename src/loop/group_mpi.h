@@ -16,6 +16,7 @@ typedef struct kl_group {
     int rank;
     uint32_t ranks;
     bool checks;   /* true: the ranks check their calls (checking mode); the same on all ranks */
+    bool crowded;  /* true: some ranks share their cores with other ranks */
     bool near;     /* true: all ranks are on this host, and each has a bell (by which other ranks wake it) */
     bool outlives; /* true: the launcher lets the other ranks continue after a rank died */
     kl_clock clock;

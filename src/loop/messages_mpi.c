@@ -71,7 +71,8 @@ static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kil
      * the time slice would cost more time than a short loop could gain. */
     *messages = (kl_messages){s[0],
                               {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES},
-                              (g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S)};
+                              (g->clock.simulated ? kl_quantum_s() : GUESSED_QUANTUM_S),
+                              g->crowded};
     return status;
 }
 

@@ -96,13 +96,17 @@ static kilter_status share_bells(kl_group *g, kilter_error *error) {
     return status;
 }
 
-/* Check whether all ranks have found each other's bells, which wake sleeping ranks. All ranks have opened
- * their bells by now. */
+/* Check whether all ranks have found each other's bells, which wake sleeping ranks, and whether ranks share
+ * cores. All ranks have opened their bells by now. */
 static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     uint64_t near = kl_bells_there(g->wait.bells) == g->ranks;
     kilter_status status = kl_group_least(g, &near, 1, error);
     g->near = status == KILTER_OK && near;
     g->wait.crowded = kl_bells_crowded(g->wait.bells);
+    uint64_t alone = !g->wait.crowded;
+    if (status == KILTER_OK)
+        status = kl_group_least(g, &alone, 1, error);
+    g->crowded = status == KILTER_OK && !alone;
     return status;
 }
 
@@ -125,7 +129,8 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, bool *refused, kilte
         return status;
     g->opened_s = l->rank.meter.opened_s = kl_loop_now_s(l);
     l->rank.meter.crowded = g->wait.crowded;
-    l->rank.meter.waits_first = g->wait.crowded && g->near;
+    l->rank.meter.waits_first = g->crowded && g->near;
+    l->rank.looks_yield = g->wait.mpi_yields;
     status = kl_loop_saver_open(l, refused, error);
     return status == KILTER_OK ? kl_loop_record_open(l, error) : status;
 }

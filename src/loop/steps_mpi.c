@@ -12,6 +12,8 @@ enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
 /* if more seconds than this lie between two checks, the rank was not waiting in between */
 static const double APART_S = 0.5;
+/* least seconds between two checks for the list of another rank, if such a check gives the core away */
+static const double YIELDS_APART_S = 0.25;
 
 bool kl_loop_checks(void) {
     const char *set = getenv("KILTER_CHECK");
@@ -151,7 +153,11 @@ kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
     if (now_s - s->looked_s > APART_S)
         s->waits_s = now_s;
     s->looked_s = now_s;
-    kilter_status status = hear(s, error);
+    kilter_status status = KILTER_OK;
+    if (!s->group->wait.mpi_yields || now_s - s->heard_s > YIELDS_APART_S) {
+        s->heard_s = now_s;
+        status = hear(s, error);
+    }
     if (status == KILTER_OK)
         status = kl_requests_look(s->group, &s->requests, error);
     bool due = now_s - s->waits_s > s->tell_after_s && s->told != s->number && s->requests.open == 0;

@@ -33,6 +33,7 @@ typedef struct kl_steps {
     uint64_t recent[KL_STEPS]; /* the last calls, packed as numbers; call k is recent[k mod KL_STEPS] */
     /* looked_s: time of the last check; waits_s: time of the first check since this rank began to wait */
     double looked_s, waits_s;
+    double heard_s;  /* time of the last check for the list of the previous rank */
     uint64_t told;   /* value of `number` in the list that was sent last to the next rank */
     bool heard_last; /* true: the previous rank sends no further list of calls */
     /* seconds of waiting after which this rank sends its list of calls to the next rank */

@@ -14,6 +14,11 @@ static const double UNEVEN_AFTER_S = 0.01;
 /* the mean time per row is taken over about this number of seconds, so that the time for reading the clock
  * does not matter */
 static const double MEAN_OVER_S = 1e-3;
+/* Sweeps in which the CPU time is measured begin at least SAMPLES_APART_S seconds apart. At the beginning of
+ * a run, they begin at least SAMPLES_PART of the time so far apart. A thread that reads its CPU time loses
+ * its core as soon as its time slice is over. A competing process keeps the core until the next tick of the
+ * scheduler. So with frequent readings, a rank gets less than its share of the core. */
+static const double SAMPLES_APART_S = 1, SAMPLES_PART = 0.1;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
 
@@ -23,20 +28,26 @@ void kl_meter_give(kl_meter *m, double now_s) {
     if (!m->on)
         return;
     m->given_s = now_s;
-    m->tells_cpu = m->by_pieces || m->core->sleeps;
+    bool samples = m->leader ? m->leader->samples : m->samples;
+    m->tells_cpu = samples && (m->by_pieces || m->core->sleeps);
 }
 
 static double cpu_since_given_s(const kl_meter *m) {
     return m->tells_cpu ? m->cpu_s - m->given_cpu_s : 0;
 }
 
-void kl_meter_begin_sweep(kl_meter *m, uint64_t rows) {
+void kl_meter_begin_sweep(kl_meter *m, uint64_t rows, double now_s) {
     kl_following *f = &m->following;
     if (rows > 0) {
         f->row_busy_s = f->busy_s / (double)rows;
-        f->row_cpu_s = f->cpu_s / (double)rows;
+        if (m->samples)
+            f->row_cpu_s = f->cpu_s / (double)rows;
     }
     f->busy_s = f->cpu_s = 0;
+    m->samples =
+        m->uneven || now_s - m->sampled_s >= fmin(SAMPLES_APART_S, SAMPLES_PART * (now_s - m->opened_s));
+    if (m->samples)
+        m->sampled_s = now_s;
 }
 
 static void add(kl_meter *m, double rows, double busy_s, double cpu_s) {
@@ -121,7 +132,7 @@ void kl_meter_rows(kl_meter *m, kl_span own, kl_span rows, double now_s) {
     uint64_t lo = rows.lo > own.lo ? rows.lo : own.lo, hi = rows.hi < own.hi ? rows.hi : own.hi;
     count(m, (double)(rows.hi - rows.lo), now_s - m->given_s, cpu_s);
     m->since.foreign += (double)(rows.hi - rows.lo - (hi > lo ? hi - lo : 0));
-    if (m->by_pieces)
+    if (m->by_pieces && m->tells_cpu)
         measure_segments(&m->since, own, rows, cpu_s);
 }
 
@@ -139,13 +150,14 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 
 /* Return the seconds that the body took, for a report. On a shared core, a rank that sleeps while it waits
  * often gets the core at once when it wakes up. With more work, it would get only its share of the core. So
- * the CPU time is divided by this share if that gives a longer time. */
+ * the CPU time is divided by this share if that gives a longer time. If no CPU time was measured since the
+ * last report, the last measurement stands for it. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;
-    if (!core->sleeps || m->crowded || since->cpu_rows == 0)
+    if (!core->sleeps || m->crowded)
         return since->busy_s;
-    return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
+    return fmax(since->busy_s, m->row_cpu_s * since->rows / core->share);
 }
 
 /* Return whether the costs of rows differ much. Return false if the body uses little CPU time, for example
@@ -166,6 +178,8 @@ static bool is_uneven(const kl_since *since) {
 kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {
     kl_since *since = &m->since;
     double rows = since->rows - since->foreign;
+    if (since->cpu_rows > 0)
+        m->row_cpu_s = since->cpu_s / since->cpu_rows;
     kl_rank_report report = {
         .elapsed_s = now_s - m->opened_s,
         .executions = since->sweeps + part,

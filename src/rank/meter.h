@@ -52,6 +52,9 @@ typedef struct kl_meter {
      * when the body ends its work */
     bool tells_cpu;
     double given_cpu_s, cpu_s;
+    bool samples;     /* true: CPU time is measured in the current sweep */
+    double sampled_s; /* time at which the last sweep with measured CPU time began */
+    double row_cpu_s; /* CPU seconds per row, as last measured on a shared core; 0: not measured yet */
     /* true: the rows of a sweep are given to the body in pieces, which are timed separately */
     bool by_pieces;
     bool uneven; /* true: rows take unequal times, on this rank or on another one */
@@ -68,9 +71,9 @@ typedef struct kl_meter {
 static inline uint64_t kl_meter_sweep(const kl_meter *m) {
     return m->all.sweeps;
 }
-/* Begin a sweep of `rows` own rows. If a row of this loop moves, the rows of other loops that follow it move,
- * too. So the cost of a row includes the work on them since the last sweep. */
-void kl_meter_begin_sweep(kl_meter *meter, uint64_t rows);
+/* Begin a sweep of `rows` own rows at now_s. If a row of this loop moves, the rows of other loops that follow
+ * it move, too. So the cost of a row includes the work on them since the last sweep. */
+void kl_meter_begin_sweep(kl_meter *meter, uint64_t rows, double now_s);
 /* Store that the body is given rows at now_s. */
 void kl_meter_give(kl_meter *meter, double now_s);
 /* Count `rows` as done since kl_meter_give(). Rows outside `own` belong to neighbours. */

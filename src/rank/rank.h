@@ -115,6 +115,7 @@ struct kl_rank {
     kl_rank *followers;
     kl_rank *next;    /* next loop that follows the same leader; NULL: this is the last one */
     double now_s;     /* the time that the driver gave last */
+    bool looks_yield; /* true: when the driver checks for messages, other processes may get the core */
     kl_action action; /* the last action that was returned to the driver */
     const kl_stage *stage[KL_CALLS_DEEP]; /* stage[k]: the next stage in nested list k of stages */
     int deep;
@@ -151,8 +152,9 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
     rank->action.given = given;
     return rank->action.act = KL_GIVE;
 }
+/* Check for these messages between two parts of the work, if such a check costs little. */
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
-    return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
+    return set->open && !rank->looks_yield ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
 /* Let the rank do the stages of this list next. After them, kl_rank_do() continues with the stage after the
  * present stage, and kl_rank_do_and_repeat() does the present stage again. */

@@ -41,6 +41,7 @@ typedef struct scene {
     double swing_s;
     double share; /* part of its core that rank 0 gets, from 0 to 1 */
     bool fixed, forced;
+    bool crowded; /* true: ranks share their cores with each other */
     uint64_t seed;
     uint64_t refuses; /* every `refuses`-th request for memory fails on one rank; 0: none fails */
     bool content;
@@ -612,7 +613,7 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .backward = falls(s),
                                .ordered = is_ordered(s),
                                .fixed = s->fixed};
-    const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
+    const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01, s->crowded};
     bool scattered = s->kind == SCATTERED && !s->fixed &&
                      s->ranks > 1; /* the folder loop uses the same condition for scattered loops */
     const kl_kind *kind = pipeline ? &kl_pipelined : scattered ? &kl_scattered : &kl_ranged;
@@ -773,13 +774,14 @@ static void each_row_is_done_once_wherever_it_goes(void **state) {
     for (loop_kind kind = 0; kind < KINDS; kind++)
         for (uint32_t ranks = 1; ranks <= MOST; ranks += 1 + (ranks > 4))
             for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-                for (uint64_t seed = 0; seed < 3; seed++) {
+                for (uint64_t seed = 0; seed < 4; seed++) {
                     scene s = scene_of(kind);
                     s.n = sizes[i];
                     s.ranks = ranks;
                     s.sweeps = 12;
                     s.seed = kl_mix64(seed);
-                    s.forced = seed > 0;
+                    s.forced = seed > 1;
+                    s.crowded = seed == 1;
                     s.slow = 0.3;
                     run(&s);
                 }
@@ -795,6 +797,56 @@ static void a_slow_rank_gives_rows_away(void **state) {
         assert_true(o.all.moves > 0 && o.moves > 0 && plain.all.moves == 0);
         assert_true(o.last < s.n / 4 && plain.last == s.n / 4);
         assert_true(o.elapsed_s < 0.75 * plain.elapsed_s);
+    }
+}
+
+/* On shared cores ranks report less often, and wait for reports only some sweeps later. */
+static void a_slow_rank_that_shares_its_core_gives_rows_away(void **state) {
+    (void)state;
+    for (loop_kind kind = 0; kind < KINDS; kind++) {
+        scene s = scene_of(kind), alone;
+        s.slow = 0.4;
+        s.row_s = 1e-3;
+        alone = s;
+        s.crowded = true;
+        outcome o = run(&s), often = run(&alone);
+        assert_true(o.all.moves > 0 && o.last < s.n / 4);
+        assert_true(o.all.rounds <= often.all.rounds);
+    }
+}
+
+/* Of sweeps of 1 ms, measure the CPU time in few. If rows differ in cost, measure it in each sweep. */
+static void the_cpu_time_of_few_short_sweeps_is_measured(void **state) {
+    (void)state;
+    const kl_core_share core = {.share = 0.5, .sleeps = true};
+    for (int uneven = 0; uneven < 2; uneven++) {
+        kl_meter m = {.core = &core, .on = true, .uneven = uneven};
+        int measured = 0;
+        for (int sweep = 0; sweep < 5000; sweep++) {
+            kl_meter_begin_sweep(&m, 10, 1e-3 * sweep);
+            kl_meter_give(&m, 1e-3 * sweep);
+            measured += m.tells_cpu;
+        }
+        assert_true(uneven ? measured == 5000 : measured > 10 && measured < 100);
+    }
+}
+
+/* A report uses the CPU time per row that was measured last, because the latest sweeps may have none. */
+static void a_report_keeps_the_last_measured_cpu_time(void **state) {
+    (void)state;
+    const kl_core_share core = {.share = 0.5, .sleeps = true};
+    const kl_span own = {0, 10};
+    kl_meter m = {.core = &core, .on = true};
+    for (int sweep = 0; sweep < 2; sweep++) {
+        double now_s = 10 + 1e-2 * sweep;
+        kl_meter_begin_sweep(&m, 10, now_s);
+        kl_meter_give(&m, now_s);
+        assert_true(m.tells_cpu == (sweep == 0));
+        m.given_cpu_s = 0;
+        m.cpu_s = 4e-3;
+        kl_meter_rows(&m, own, own, now_s + 5e-3);
+        kl_meter_end_sweep(&m, 1e-2);
+        assert_true(fabs(kl_meter_report(&m, own, 0, now_s + 1e-2).busy_s - 8e-3) < 1e-9);
     }
 }
 
@@ -911,6 +963,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_row_is_done_once_wherever_it_goes),
         cmocka_unit_test(a_slow_rank_gives_rows_away),
+        cmocka_unit_test(a_slow_rank_that_shares_its_core_gives_rows_away),
+        cmocka_unit_test(the_cpu_time_of_few_short_sweeps_is_measured),
+        cmocka_unit_test(a_report_keeps_the_last_measured_cpu_time),
         cmocka_unit_test(equal_ranks_are_left_alone),
         cmocka_unit_test(rows_come_back_when_the_load_is_gone),
         cmocka_unit_test(a_rank_without_memory_leaves_rows_where_they_are),

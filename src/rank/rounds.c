@@ -37,6 +37,15 @@ bool kl_rounds_reserve(kl_loop_rounds *r, uint32_t ranks) {
  * they use the same memory repeatedly. */
 static const double NEW_BYTE_S = 2e-9;
 
+/* Least seconds that a round of reports costs if ranks share cores. There, a rank that checks for reports may
+ * give its core away, and get it back only after time slices of other processes. The measurement before the
+ * first sweep does not show this. */
+static const double CROWDED_REPORT_S = 5e-3;
+/* Ranks that share cores wait for reports only some passes later, and at most CROWDED_LAG_S seconds later.
+ * One of them may be some time slices ahead of another one. If a rank between these two waits for the report
+ * of the later one, the earlier one must wait, too. */
+static const double CROWDED_LAG_S = 0.1;
+
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
     const kl_loop_rounds *r = &k->rounds;
     double bytes = (double)kl_layout_row_bytes(&k->layout), byte_s = fmax(r->link.per_unit_s, NEW_BYTE_S);
@@ -59,7 +68,8 @@ bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
     kl_loop_rounds *r = &k->rounds;
     memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* clear `heard`, because measuring messages has
                                                                 written into it */
-    r->interact_s = messages->interact_s;
+    r->crowded = messages->crowded;
+    r->interact_s = fmax(messages->interact_s, r->crowded ? CROWDED_REPORT_S : 0);
     r->link = messages->link;
     r->period_s = kl_period_of(r->interact_s, 0, messages->quantum_s).target_s;
     if (k->kind->prepare)
@@ -150,6 +160,19 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
     kl_meter_begin_anew(&k->meter);
 }
 
+/* Return the number of passes for which the ranks go on working before they wait for each other's reports.
+ * After ranks − 1 passes all reports have come, because ranks wait for their neighbours in each pass. Wait at
+ * most for half as many passes as there were so far, because the next passes may take longer. */
+static uint64_t lag_passes(const kl_loop_rounds *r, uint32_t ranks, double pass_s,
+                           const kl_steer_plan *plan) {
+    double lag_s = plan ? plan->lag_s : 0;
+    if (pass_s <= 0)
+        return 0;
+    double most = fmin(ranks - 1, (double)(r->passed / 2));
+    double crowded = r->crowded ? fmin(most, floor(CROWDED_LAG_S / pass_s)) : 0;
+    return (uint64_t)fmax(ceil(lag_s / pass_s), crowded);
+}
+
 /* Choose the pass of the next report. The report comes left_s seconds from now, or sooner if reports cost
  * little. Skip at most half as many passes as there were so far, because the next passes may take longer than
  * expected. */
@@ -160,7 +183,7 @@ static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_
     double pass_s = r->sweep_s / (double)r->passes;
     uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + r->passed / 2;
     uint64_t most = kl_report_hooks(r->interact_s, pass_s);
-    uint64_t lag = plan && plan->lag_s > 0 && pass_s > 0 ? (uint64_t)ceil(plan->lag_s / pass_s) : 0;
+    uint64_t lag = lag_passes(r, ranks, pass_s, plan);
     r->heard_s = first->elapsed_s;
     hooks = hooks < known ? hooks : known;
     r->adds_up = most < hooks;

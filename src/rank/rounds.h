@@ -37,6 +37,7 @@ typedef struct kl_loop_rounds {
     double heard_s, asked_s;
     kl_linear link; /* cost of a message between neighbours: fixed seconds, and seconds per byte */
     double interact_s, period_s;
+    bool crowded;      /* true: some ranks share their cores with other ranks */
     double sweep_s;    /* mean seconds of the last sweeps, on the rank kl_steer_clock(); 0: not known */
     double forecast_s; /* forecast of the seconds in the body for a sweep; 0: there is no new forecast */
     bool forced;       /* true, in tests only: rows move at every opportunity, to places chosen by `seed` */
@@ -51,6 +52,7 @@ typedef struct kl_messages {
     kl_linear link;
     /* seconds of the scheduler's time slice (quantum), used until a report has a measured value */
     double quantum_s;
+    bool crowded; /* true: some ranks share their cores with other ranks */
 } kl_messages;
 
 void kl_rounds_free(kl_loop_rounds *rounds);

@@ -3,7 +3,7 @@
 
 void kl_rank_call(kl_rank *k, kl_loop_call call) {
     if (call == KL_LOOP_BEGIN)
-        kl_meter_begin_sweep(&k->meter, kl_length(kl_layout_own(&k->layout)));
+        kl_meter_begin_sweep(&k->meter, kl_length(kl_layout_own(&k->layout)), k->now_s);
     k->deep = 0;
     k->stage[0] = k->kind->stages[call];
 }
