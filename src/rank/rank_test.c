@@ -815,7 +815,7 @@ static void a_slow_rank_that_shares_its_core_gives_rows_away(void **state) {
     }
 }
 
-/* Of sweeps of 1 ms, measure the CPU time in few. If rows differ in cost, measure it in each sweep. */
+/* If sweeps take 1 ms, CPU time is measured in few of them. If rows differ in cost, it is measured in all. */
 static void the_cpu_time_of_few_short_sweeps_is_measured(void **state) {
     (void)state;
     const kl_core_share core = {.share = 0.5, .sleeps = true};
