@@ -33,6 +33,7 @@ static void join(kilter_loop *l) {
     kl_meter *m = &l->rank.meter;
     m->opened_s = leader->meter.opened_s;
     m->crowded = leader->meter.crowded;
+    m->extra = leader->meter.extra;
     m->waits_first = leader->meter.waits_first;
     l->rank.looks_yield = leader->looks_yield;
     l->number = ++l->bundle->opened;

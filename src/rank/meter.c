@@ -19,6 +19,10 @@ static const double MEAN_OVER_S = 1e-3;
  * its core as soon as its time slice is over. A competing process keeps the core until the next tick of the
  * scheduler. So with frequent readings, a rank gets less than its share of the core. */
 static const double SAMPLES_APART_S = 1, SAMPLES_PART = 0.1;
+/* If ranks share cores with each other, other ranks do not count as load, so a rank reports a share of 1. But
+ * in short sweeps, ranks on one core wait for each other. So ranks for which no core is left report this
+ * share, and the loop tries to give them no rows. */
+static const double EXTRA_SHARE = 0.5;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
 
@@ -180,20 +184,20 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
     double rows = since->rows - since->foreign;
     if (since->cpu_rows > 0)
         m->row_cpu_s = since->cpu_s / since->cpu_rows;
-    kl_rank_report report = {
-        .elapsed_s = now_s - m->opened_s,
-        .executions = since->sweeps + part,
-        .busy_s = busy_s(m),
-        .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
-        .lo = own.lo,
-        .hi = own.hi,
-        .moving_s = since->moving_s,
-        .moved = since->moved,
-        .moved_bytes = since->moved_bytes,
-        .quantum_s = m->quantum_s,
-        /* if ranks share cores with each other, report a share of 1: other ranks do not count as load */
-        .share = m->crowded ? 1 : m->core->share,
-        .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
+    kl_rank_report report = {.elapsed_s = now_s - m->opened_s,
+                             .executions = since->sweeps + part,
+                             .busy_s = busy_s(m),
+                             .iterations = rows < 1 ? rows > 0 : (uint64_t)rows,
+                             .lo = own.lo,
+                             .hi = own.hi,
+                             .moving_s = since->moving_s,
+                             .moved = since->moved,
+                             .moved_bytes = since->moved_bytes,
+                             .quantum_s = m->quantum_s,
+                             .share = m->extra     ? EXTRA_SHARE
+                                      : m->crowded ? 1
+                                                   : m->core->share,
+                             .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
     if (report.iterations > 0) /* report the time of whole iterations only */
         report.busy_s *= (double)report.iterations / since->rows;
     m->uneven |= is_uneven(since);

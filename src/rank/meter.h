@@ -40,6 +40,7 @@ typedef struct kl_meter {
     kl_following following;
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool crowded;              /* true: this rank's core, or all cores, are shared with other ranks */
+    bool extra;       /* true: ranks with lower numbers already take all cores of this rank, one core each */
     bool waits_first; /* true: all ranks are on this host and share its cores, so a waiting rank leaves its
                          core to the others */
     bool simulated;   /* true: there is no scheduler to measure, as in a simulation */

@@ -113,11 +113,20 @@ static bool has_same_cores(const kl_bells *b, uint32_t place) {
            atomic_load(&b->all[place].cores) == atomic_load(&b->all[b->mine].cores);
 }
 
-bool kl_bells_crowded(const kl_bells *b) {
+/* Return how many of the first `places` processes use exactly this process's set of cores. */
+static uint32_t count_same(const kl_bells *b, uint32_t places) {
     uint32_t same = 0;
-    for (uint32_t i = 0; b && i < b->places; i++)
+    for (uint32_t i = 0; i < places; i++)
         same += has_same_cores(b, i);
-    return b && same > (uint32_t)b->cpus;
+    return same;
+}
+
+bool kl_bells_crowded(const kl_bells *b) {
+    return b && count_same(b, b->places) > (uint32_t)b->cpus;
+}
+
+bool kl_bells_is_extra(const kl_bells *b) {
+    return b && count_same(b, b->mine) >= (uint32_t)b->cpus;
 }
 
 void kl_bells_tell_used(kl_bells *b, double seconds) {

@@ -105,6 +105,8 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (!wait->measured)
         wait->core = (kl_core_share){.share = 1};
     kl_core_share_add(&wait->core, &s);
+    if (wait->mpi_yields) /* the rank's slices end early, so they do not show the length of a time slice */
+        wait->core.quantum_s = 0;
     wait->measured = true;
     if (wait->crowded && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
