@@ -34,6 +34,7 @@ static void join(kilter_loop *l) {
     m->opened_s = leader->meter.opened_s;
     m->crowded = leader->meter.crowded;
     m->extra = leader->meter.extra;
+    m->seldom = leader->meter.seldom;
     m->waits_first = leader->meter.waits_first;
     l->rank.looks_yield = leader->looks_yield;
     l->number = ++l->bundle->opened;

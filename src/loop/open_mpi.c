@@ -97,10 +97,10 @@ static kilter_status share_bells(kl_group *g, kilter_error *error) {
 }
 
 /* Check whether all ranks have found each other's bells, which wake sleeping ranks, and whether ranks share
- * cores. All ranks have opened their bells by now. */
+ * cores. */
 static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     uint64_t near = kl_bells_there(g->wait.bells) == g->ranks;
-    kilter_status status = kl_group_least(g, &near, 1, error);
+    kilter_status status = kl_group_least(g, &near, 1, error); /* now all ranks have opened their bells */
     g->near = status == KILTER_OK && near;
     g->wait.crowded = kl_bells_crowded(g->wait.bells);
     uint64_t alone = !g->wait.crowded;
@@ -131,7 +131,8 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, bool *refused, kilte
     l->rank.meter.crowded = g->wait.crowded;
     l->rank.meter.extra = kl_bells_is_extra(g->wait.bells);
     l->rank.meter.waits_first = g->crowded && g->near;
-    l->rank.looks_yield = g->wait.mpi_yields;
+    l->rank.meter.seldom = g->crowded;
+    l->rank.looks_yield = g->wait.mpi_yields && l->rank.meter.waits_first;
     status = kl_loop_saver_open(l, refused, error);
     return status == KILTER_OK ? kl_loop_record_open(l, error) : status;
 }

@@ -14,11 +14,13 @@ static const double UNEVEN_AFTER_S = 0.01;
 /* the mean time per row is taken over about this number of seconds, so that the time for reading the clock
  * does not matter */
 static const double MEAN_OVER_S = 1e-3;
-/* Sweeps in which the CPU time is measured begin at least SAMPLES_APART_S seconds apart. At the beginning of
- * a run, they begin at least SAMPLES_PART of the time so far apart. A thread that reads its CPU time loses
- * its core as soon as its time slice is over. A competing process keeps the core until the next tick of the
- * scheduler. So with frequent readings, a rank gets less than its share of the core. */
-static const double SAMPLES_APART_S = 1, SAMPLES_PART = 0.1;
+/* If some ranks share cores, CPU time is measured for SAMPLE_S seconds at a time, and for at least
+ * SAMPLE_SWEEPS sweeps, so that reports have whole sweeps. Samples begin at least SAMPLES_APART_S seconds
+ * apart. A thread that reads its CPU time loses its core as soon as its time slice is over. A competing
+ * process keeps the core until the next tick of the scheduler. So with frequent readings, a rank gets less
+ * than its share of the core. */
+static const double SAMPLES_APART_S = 1, SAMPLE_S = 0.05;
+enum { SAMPLE_SWEEPS = 3 };
 /* If ranks share cores with each other, other ranks do not count as load, so a rank reports a share of 1. But
  * in short sweeps, ranks on one core wait for each other. So ranks for which no core is left report this
  * share, and the loop tries to give them no rows. */
@@ -33,11 +35,22 @@ void kl_meter_give(kl_meter *m, double now_s) {
         return;
     m->given_s = now_s;
     bool samples = m->leader ? m->leader->samples : m->samples;
-    m->tells_cpu = samples && (m->by_pieces || m->core->sleeps);
+    m->tells_cpu = samples && (m->by_pieces || (m->core->sleeps && !m->crowded));
 }
 
 static double cpu_since_given_s(const kl_meter *m) {
     return m->tells_cpu ? m->cpu_s - m->given_cpu_s : 0;
+}
+
+static bool is_sampled(kl_meter *m, double now_s) {
+    bool unknown = m->core->sleeps && m->row_cpu_s == 0;
+    if (!m->seldom || m->uneven || unknown)
+        return true;
+    if (now_s - m->sampled_s >= SAMPLES_APART_S) {
+        m->sampled_s = now_s;
+        m->sampled = 0;
+    }
+    return ++m->sampled <= SAMPLE_SWEEPS || now_s - m->sampled_s < SAMPLE_S;
 }
 
 void kl_meter_begin_sweep(kl_meter *m, uint64_t rows, double now_s) {
@@ -48,10 +61,7 @@ void kl_meter_begin_sweep(kl_meter *m, uint64_t rows, double now_s) {
             f->row_cpu_s = f->cpu_s / (double)rows;
     }
     f->busy_s = f->cpu_s = 0;
-    m->samples =
-        m->uneven || now_s - m->sampled_s >= fmin(SAMPLES_APART_S, SAMPLES_PART * (now_s - m->opened_s));
-    if (m->samples)
-        m->sampled_s = now_s;
+    m->samples = is_sampled(m, now_s);
 }
 
 static void add(kl_meter *m, double rows, double busy_s, double cpu_s) {
@@ -136,8 +146,10 @@ void kl_meter_rows(kl_meter *m, kl_span own, kl_span rows, double now_s) {
     uint64_t lo = rows.lo > own.lo ? rows.lo : own.lo, hi = rows.hi < own.hi ? rows.hi : own.hi;
     count(m, (double)(rows.hi - rows.lo), now_s - m->given_s, cpu_s);
     m->since.foreign += (double)(rows.hi - rows.lo - (hi > lo ? hi - lo : 0));
-    if (m->by_pieces && m->tells_cpu)
-        measure_segments(&m->since, own, rows, cpu_s);
+    if (!m->by_pieces || !m->tells_cpu)
+        return;
+    m->since.sampled_s += now_s - m->given_s;
+    measure_segments(&m->since, own, rows, cpu_s);
 }
 
 bool kl_meter_wants_quantum(kl_meter *m, double now_s) {
@@ -176,14 +188,14 @@ static bool is_uneven(const kl_since *since) {
         most = fmax(most, each_s);
         cpu_s += since->segment_s[i];
     }
-    return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->busy_s;
+    return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->sampled_s;
 }
 
 kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {
     kl_since *since = &m->since;
     double rows = since->rows - since->foreign;
-    if (since->cpu_rows > 0)
-        m->row_cpu_s = since->cpu_s / since->cpu_rows;
+    if (since->cpu_rows > 0 || !m->core->sleeps)
+        m->row_cpu_s = since->cpu_rows > 0 ? since->cpu_s / since->cpu_rows : 0;
     kl_rank_report report = {.elapsed_s = now_s - m->opened_s,
                              .executions = since->sweeps + part,
                              .busy_s = busy_s(m),

@@ -15,6 +15,7 @@ typedef struct kl_since { /* measurements since the last report */
     double cpu_s, cpu_rows;
     uint64_t moved;
     double moved_bytes;
+    double sampled_s; /* seconds in the body in which the CPU time was measured */
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     /* seconds between the end of a block's body and the beginning of the next one, without waiting */
     double boundary_s;
@@ -40,6 +41,7 @@ typedef struct kl_meter {
     kl_following following;
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool crowded;              /* true: this rank's core, or all cores, are shared with other ranks */
+    bool seldom;               /* true: CPU time is measured in few sweeps, because some ranks share cores */
     bool extra;       /* true: ranks with lower numbers already take all cores of this rank, one core each */
     bool waits_first; /* true: all ranks are on this host and share its cores, so a waiting rank leaves its
                          core to the others */
@@ -54,7 +56,8 @@ typedef struct kl_meter {
     bool tells_cpu;
     double given_cpu_s, cpu_s;
     bool samples;     /* true: CPU time is measured in the current sweep */
-    double sampled_s; /* time at which the last sweep with measured CPU time began */
+    int sampled;      /* number of sweeps in which CPU time was measured since sampled_s */
+    double sampled_s; /* time at which such sweeps last began */
     double row_cpu_s; /* CPU seconds per row, as last measured on a shared core; 0: not measured yet */
     /* true: the rows of a sweep are given to the body in pieces, which are timed separately */
     bool by_pieces;

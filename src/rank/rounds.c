@@ -59,6 +59,7 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
         .deepest = k->exchange.deepest,
         .interact_s = r->interact_s,
         .quantum_s = quantum_s,
+        .crowded = r->crowded,
         .move = {r->interact_s + r->link.fixed_s, byte_s * bytes},
         .byte_s = byte_s,
     });
@@ -98,7 +99,6 @@ static kl_act hook(kl_rank *k, bool at_end) {
         return kl_ask(k, (kl_action){.act = KL_QUANTUM, .again = true});
     if (kl_content_unweighed(&k->content))
         return kl_content_weigh(k, list_present(k));
-    k->meter.uneven |= r->whole;
     r->mine = kl_meter_report(&k->meter, kl_layout_next(&k->layout), k->kind->sweep_done(k), k->now_s);
     kl_content_tell(&k->content, &k->layout, &r->mine);
     r->reported = true;
@@ -161,7 +161,7 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
 }
 
 /* Return the number of passes for which the ranks go on working before they wait for each other's reports.
- * After ranks − 1 passes all reports have come, because ranks wait for their neighbours in each pass. Wait at
+ * After ranks − 1 passes all reports have come if ranks exchange halos in each pass. Wait at
  * most for half as many passes as there were so far, because the next passes may take longer. */
 static uint64_t lag_passes(const kl_loop_rounds *r, uint32_t ranks, double pass_s,
                            const kl_steer_plan *plan) {
@@ -281,6 +281,7 @@ static kl_act act_on_reports(kl_rank *k) {
         r->heard[i].row_bytes = r->heard[i].moved_bytes = 0;
     for (uint32_t i = 0; i < k->layout.ranks; i++)
         r->whole |= r->heard[i].segments > 0;
+    k->meter.uneven |= r->whole;
     kl_rounds_add(r, r->heard, sizeof *r->heard, k->layout.ranks);
     double now_s = r->heard[kl_steer_clock(k->layout.ranks, r->heard)].elapsed_s;
     double left_s = r->period_s - (now_s - r->asked_s);

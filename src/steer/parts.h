@@ -192,6 +192,8 @@ typedef struct kl_short {
     kl_cores cores;
     kl_slices slices;
     double seen_s;   /* last time at which the conditions for trials held; 0: never */
+    double again_s;  /* if ranks share cores: no trials before this time, because equal shares were best */
+    double pause_s;  /* seconds without trials after the last series of trials */
     kl_tried waited; /* measurements with equal shares, made while a load was too recent to count */
     bool loaded;     /* true: in the last round, there was a load that was too recent to count */
     /* used with KL_CHOICE_DEEP: number of sweeps for which ghost rows are exchanged at once */

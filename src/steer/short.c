@@ -16,6 +16,8 @@ static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
 /* equal shares need no trial if this number of rounds was measured with them just before the trials */
 enum { LEAST_WAITED = 3 };
+/* seconds without trials if equal shares were best and ranks share cores: at first, and at most */
+static const double FIRST_PAUSE_S = 10, LONGEST_PAUSE_S = 80;
 static const double CALM_S =
     1; /* if no core was shared for this number of seconds, the load is not expected to come again */
 
@@ -208,6 +210,21 @@ static void wait_for_load(kl_steer *s, double now_s, kl_steer_plan *plan) {
              kl_say_s(s->outlook.options.quantum_s).text, kl_say_s(kl_cores_lasting_s()).text);
 }
 
+/* If ranks share cores, the conditions for trials always hold. So if equal shares turned out best, end the
+ * trials for some time, in which rows move as in long sweeps. */
+static void pause_trials(kl_short *t, const kl_outlook *o) {
+    const kl_slices *c = &t->slices;
+    if (!o->options.crowded || !c->holds || c->held != KL_CHOICE_EQUAL || kl_volume(o, o->equal) > 0)
+        return;
+    t->pause_s = kl_larger(FIRST_PAUSE_S, kl_smaller(2 * t->pause_s, LONGEST_PAUSE_S));
+    t->again_s = o->now_s + t->pause_s;
+}
+
+/* Return whether trials are paused. A load that begins or ends during the pause ends it. */
+static bool is_paused(const kl_short *t, const kl_outlook *o) {
+    return o->now_s < t->again_s && !kl_cores_changed(&t->cores, o->options.ranks);
+}
+
 static kilter_status decide(kl_steer *s, double took_s, double now_s, kl_steer_plan *plan) {
     kl_proof *proof = &s->trial.proof;
     s->trying.seen_s = s->outlook.now_s;
@@ -217,6 +234,7 @@ static kilter_status decide(kl_steer *s, double took_s, double now_s, kl_steer_p
     kilter_status status = next_choice(s, now_s);
     if (status == KILTER_OK)
         propose(s, now_s, plan);
+    pause_trials(&s->trying, &s->outlook);
     return status;
 }
 
@@ -228,6 +246,11 @@ kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, 
     *tries = false;
     if (o->options.scattered)
         return KILTER_OK;
+    if (is_paused(t, o)) {
+        kl_slices_leave(&t->slices);
+        t->placed = KL_CHOICES;
+        return KILTER_OK;
+    }
     if (kl_slices_apply(&t->slices, o->options.ranks, t->cores.part, now_s, o->options.quantum_s)) {
         *tries = true;
         return decide(s, took_s, now_s, plan);

@@ -322,6 +322,7 @@ typedef struct kl_steer_options {
     double interact_s;
     /* seconds of the scheduler's time slice (quantum), used until a report gives a value */
     double quantum_s;
+    bool crowded; /* true: some ranks share their cores with other ranks */
     /* reach: number of ghost rows that the body reads on either side; deepest: greatest number of sweeps for
      * which ghost rows may be exchanged at once, 0 means 1 */
     uint64_t reach, deepest;
