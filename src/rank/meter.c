@@ -14,7 +14,7 @@ static const double UNEVEN_AFTER_S = 0.01;
 /* the mean time per row is taken over about this number of seconds, so that the time for reading the clock
  * does not matter */
 static const double MEAN_OVER_S = 1e-3;
-/* If some ranks share cores, CPU time is measured for SAMPLE_S seconds at a time, and for at least
+/* If some ranks share cores, CPU time is measured in samples. A sample takes SAMPLE_S seconds and at least
  * SAMPLE_SWEEPS sweeps, so that reports have whole sweeps. Samples begin at least SAMPLES_APART_S seconds
  * apart. A thread that reads its CPU time loses its core as soon as its time slice is over. A competing
  * process keeps the core until the next tick of the scheduler. So with frequent readings, a rank gets less

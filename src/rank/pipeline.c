@@ -335,8 +335,8 @@ static kl_act finish_block(kl_rank *k) {
     return after < 0 ? KL_GO_ON : pass_block(k, true, after, f->done - 1);
 }
 
-/* Check the sent blocks, even if such a check is dear: the first rank makes no other, and a large block is
- * only sent while MPI is called. */
+/* Check the sent blocks, even if such a check gives the core away. The first rank makes no other checks, and
+ * MPI sends a large block only while it is called. */
 static kl_act look_at_sent(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->flow.going.open ? KL_LOOK : KL_GO_ON, .set = &k->flow.going});
 }
