@@ -718,6 +718,7 @@ typedef struct cores_world {
     uint32_t ranks;
     double body_s, now_s;
     double share[MOST];
+    double slow; /* seconds of a row on the second rank, divided by those on the first rank */
     kl_steer *steer;
     kl_steer_plan plan;
 } cores_world;
@@ -727,6 +728,7 @@ static cores_world cores_world_of(uint32_t ranks, double body_s) {
     return (cores_world){.ranks = ranks,
                          .body_s = body_s,
                          .share = {1, 0.5},
+                         .slow = 1,
                          .steer = kl_steer_new(&options),
                          .plan = {.depth = 1}};
 }
@@ -742,7 +744,7 @@ static bool cores_round(cores_world *w, double takes_s) {
         double rows = (double)(at[r + 1] - at[r]);
         reports[r] = (kl_rank_report){.elapsed_s = w->now_s,
                                       .executions = executions,
-                                      .busy_s = executions * w->body_s * rows / 1000,
+                                      .busy_s = executions * w->body_s * rows / 1000 * (r == 1 ? w->slow : 1),
                                       .iterations = (uint64_t)(executions * rows),
                                       .lo = at[r],
                                       .hi = at[r + 1],
@@ -787,6 +789,24 @@ static void all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer(
     for (int round = 1; round < 60; round++)
         cores_round(&w, rows_of(&w, 0) == 1000 ? 1.5e-3 : 2e-3);
     assert_int_equal(rows_of(&w, 0), 1000);
+    kl_steer_free(w.steer);
+}
+
+/* The second rank has no core of its own, and equal shares are best. Later its rows take three times as long.
+ * Check that rows then move, although the conditions for trials still hold. */
+static void rows_move_where_ranks_share_cores_and_no_trial_helped(void **state) {
+    (void)state;
+    cores_world w = cores_world_of(2, 2e-3);
+    kl_steer_free(w.steer);
+    w.steer = kl_steer_new(
+        &(kl_steer_options){.iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .crowded = true});
+    for (int round = 1; round < 200; round++) {
+        double first = (double)rows_of(&w, 0), second = (double)rows_of(&w, 1);
+        w.slow = round > 80 ? 3 : 1;
+        cores_round(&w, round > 80 ? 2e-6 * fmax(first, 3 * second) : rows_of(&w, 0) == 500 ? 1e-3 : 2e-3);
+        assert_true(round < 50 || round > 80 || rows_of(&w, 0) == 500);
+    }
+    assert_true(rows_of(&w, 0) > 700);
     kl_steer_free(w.steer);
 }
 
@@ -1063,6 +1083,7 @@ int main(void) {
         cmocka_unit_test(what_forecasts_do_not_see_is_measured),
         cmocka_unit_test(all_rows_stay_while_a_free_core_is_disturbed),
         cmocka_unit_test(all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer),
+        cmocka_unit_test(rows_move_where_ranks_share_cores_and_no_trial_helped),
         cmocka_unit_test(equal_shares_need_no_trial_after_a_wait),
         cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
         cmocka_unit_test(a_refusal_under_one_load_is_forgotten_under_another),
