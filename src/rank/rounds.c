@@ -168,7 +168,7 @@ static uint64_t lag_passes(const kl_loop_rounds *r, uint32_t ranks, double pass_
     double lag_s = plan ? plan->lag_s : 0;
     if (pass_s <= 0)
         return 0;
-    double most = fmin(ranks - 1, (double)(r->passed / 2));
+    double most = fmin(ranks - 1, floor(0.5 * (double)r->passed));
     double crowded = r->crowded ? fmin(most, floor(CROWDED_LAG_S / pass_s)) : 0;
     return (uint64_t)fmax(ceil(lag_s / pass_s), crowded);
 }
