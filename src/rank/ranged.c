@@ -35,7 +35,7 @@ static kl_act look_early(kl_rank *k) {
 }
 
 /* Return whether the body first gets the rows that need no halo, while the halos are on their way. This does
- * not help if a host has more ranks than cores, because other ranks then use the time in which this rank
+ * not help if ranks of one host share cores, because other ranks then use the time in which this rank
  * waits. In an ordered loop, the body must get all rows in one range. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;

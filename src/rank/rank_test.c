@@ -843,6 +843,20 @@ static void the_cpu_time_of_few_sweeps_is_measured_where_ranks_share_cores(void 
     }
 }
 
+/* Other ranks do not count as load, but a rank for which no core is left reports half a core. */
+static void a_report_tells_the_share_of_the_core(void **state) {
+    static const struct {
+        bool crowded, extra;
+        double share;
+    } rows[] = {{false, false, 0.3}, {true, false, 1}, {true, true, 0.5}};
+    (void)state;
+    const kl_core_share core = {.share = 0.3};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_meter m = {.core = &core, .crowded = rows[i].crowded, .extra = rows[i].extra};
+        assert_true(kl_meter_report(&m, (kl_span){0, 1}, 0, 1).share == rows[i].share);
+    }
+}
+
 /* A report uses the CPU time per row that was measured last, because the latest sweeps may have none. */
 static void a_report_keeps_the_last_measured_cpu_time(void **state) {
     enum { SAMPLED = 4, ALL = 7 }; /* the first sweep is measured because nothing is known yet */
@@ -1006,6 +1020,7 @@ int main(void) {
         cmocka_unit_test(a_slow_rank_that_shares_its_core_gives_rows_away),
         cmocka_unit_test(the_cpu_time_of_few_sweeps_is_measured_where_ranks_share_cores),
         cmocka_unit_test(rows_that_differ_are_found_where_ranks_share_cores),
+        cmocka_unit_test(a_report_tells_the_share_of_the_core),
         cmocka_unit_test(a_report_keeps_the_last_measured_cpu_time),
         cmocka_unit_test(equal_ranks_are_left_alone),
         cmocka_unit_test(rows_come_back_when_the_load_is_gone),
