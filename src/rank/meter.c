@@ -22,9 +22,10 @@ static const double MEAN_OVER_S = 1e-3;
 static const double SAMPLES_APART_S = 1, SAMPLE_S = 0.05;
 enum { SAMPLE_SWEEPS = 3 };
 /* If ranks share cores with each other, other ranks do not count as load, so a rank reports a share of 1. But
- * in short sweeps, ranks on one core wait for each other. So ranks for which no core is left report this
- * share, and the loop tries to give them no rows. */
-static const double EXTRA_SHARE = 0.5;
+ * in short sweeps, ranks on one core wait for each other. So ranks for which no core is left report
+ * EXTRA_SHARE, and the loop tries to give them no rows. If other processes use the core as well, each share
+ * is multiplied by OTHERS_SHARE. */
+static const double EXTRA_SHARE = 0.5, OTHERS_SHARE = 0.5;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
 
@@ -191,6 +192,12 @@ static bool is_uneven(const kl_since *since) {
     return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->sampled_s;
 }
 
+static double reported_share(const kl_meter *m) {
+    if (!m->crowded)
+        return m->core->share;
+    return (m->extra ? EXTRA_SHARE : 1) * (m->core->others ? OTHERS_SHARE : 1);
+}
+
 kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {
     kl_since *since = &m->since;
     double rows = since->rows - since->foreign;
@@ -206,9 +213,7 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
                              .moved = since->moved,
                              .moved_bytes = since->moved_bytes,
                              .quantum_s = m->quantum_s,
-                             .share = m->extra     ? EXTRA_SHARE
-                                      : m->crowded ? 1
-                                                   : m->core->share,
+                             .share = reported_share(m),
                              .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
     if (report.iterations > 0) /* report the time of whole iterations only */
         report.busy_s *= (double)report.iterations / since->rows;

@@ -110,6 +110,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     wait->measured = true;
     if (wait->crowded && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
+    wait->core.others = wait->crowd.judged && !wait->crowd.alone;
 }
 
 /* --- the steps of one wait for messages --- */
