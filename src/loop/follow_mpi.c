@@ -32,7 +32,7 @@ static void join(kilter_loop *l) {
     const kl_rank *leader = &l->bundle->leader->rank;
     kl_meter *m = &l->rank.meter;
     m->opened_s = leader->meter.opened_s;
-    m->crowded = leader->meter.crowded;
+    m->shares_cores = leader->meter.shares_cores;
     m->extra = leader->meter.extra;
     m->seldom = leader->meter.seldom;
     m->waits_first = leader->meter.waits_first;

@@ -205,7 +205,7 @@ kilter_status kl_requests_look(kl_group *g, kl_requests *r, kilter_error *error)
 enum { LOOKS_AT_ONCE = 8 };
 
 static kilter_status look_repeatedly(kl_group *g, kl_requests *r, int *done, kilter_error *error) {
-    int looks = g->wait.crowded || g->wait.mpi_yields || !kl_mpi_ranks_die ? 1 : LOOKS_AT_ONCE;
+    int looks = g->wait.shares_cores || g->wait.mpi_yields || !kl_mpi_ranks_die ? 1 : LOOKS_AT_ONCE;
     kilter_status status = KILTER_OK;
     *done = 0;
     for (int i = 0; i < looks && *done == 0 && r->open > 0 && status == KILTER_OK; i++)

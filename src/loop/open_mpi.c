@@ -102,8 +102,8 @@ static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     uint64_t near = kl_bells_there(g->wait.bells) == g->ranks;
     kilter_status status = kl_group_least(g, &near, 1, error); /* now all ranks have opened their bells */
     g->near = status == KILTER_OK && near;
-    g->wait.crowded = kl_bells_crowded(g->wait.bells);
-    uint64_t alone = !g->wait.crowded;
+    g->wait.shares_cores = kl_bells_crowded(g->wait.bells);
+    uint64_t alone = !g->wait.shares_cores;
     if (status == KILTER_OK)
         status = kl_group_least(g, &alone, 1, error);
     g->crowded = status == KILTER_OK && !alone;
@@ -128,7 +128,7 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, bool *refused, kilte
     if (status != KILTER_OK)
         return status;
     g->opened_s = l->rank.meter.opened_s = kl_loop_now_s(l);
-    l->rank.meter.crowded = g->wait.crowded;
+    l->rank.meter.shares_cores = g->wait.shares_cores;
     l->rank.meter.extra = kl_bells_is_extra(g->wait.bells);
     l->rank.meter.waits_first = g->crowded && g->near;
     l->rank.meter.seldom = g->crowded;

@@ -36,7 +36,7 @@ void kl_meter_give(kl_meter *m, double now_s) {
         return;
     m->given_s = now_s;
     bool samples = m->leader ? m->leader->samples : m->samples;
-    m->tells_cpu = samples && (m->by_pieces || (m->core->sleeps && !m->crowded));
+    m->tells_cpu = samples && (m->by_pieces || (m->core->sleeps && !m->shares_cores));
 }
 
 static double cpu_since_given_s(const kl_meter *m) {
@@ -154,7 +154,7 @@ void kl_meter_rows(kl_meter *m, kl_span own, kl_span rows, double now_s) {
 }
 
 bool kl_meter_wants_quantum(kl_meter *m, double now_s) {
-    if (m->core->quantum_s > 0 && !m->crowded)
+    if (m->core->quantum_s > 0 && !m->shares_cores)
         m->quantum_s = m->core->quantum_s;
     return m->quantum_s == 0 && !m->simulated && now_s - m->opened_s >= QUANTUM_AFTER_S;
 }
@@ -172,7 +172,7 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;
-    if (!core->sleeps || m->crowded)
+    if (!core->sleeps || m->shares_cores)
         return since->busy_s;
     return fmax(since->busy_s, m->row_cpu_s * since->rows / core->share);
 }
@@ -193,7 +193,7 @@ static bool is_uneven(const kl_since *since) {
 }
 
 static double reported_share(const kl_meter *m) {
-    if (!m->crowded)
+    if (!m->shares_cores)
         return m->core->share;
     return (m->extra ? EXTRA_SHARE : 1) * (m->core->others ? OTHERS_SHARE : 1);
 }

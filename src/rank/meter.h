@@ -40,7 +40,7 @@ typedef struct kl_meter {
     struct kl_meter *leader; /* meter of the loop that this loop follows; NULL: this loop follows none */
     kl_following following;
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
-    bool crowded;              /* true: more ranks use this rank's cores than there are such cores */
+    bool shares_cores;         /* true: more ranks use this rank's cores than there are such cores */
     bool seldom;               /* true: CPU time is measured in few sweeps, because some ranks share cores */
     bool extra;       /* true: ranks with lower numbers already take all cores of this rank, one core each */
     bool waits_first; /* true: all ranks are on this host, and some share cores, so a waiting rank leaves its

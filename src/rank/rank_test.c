@@ -843,16 +843,18 @@ static void the_cpu_time_of_few_sweeps_is_measured_where_ranks_share_cores(void 
     }
 }
 
-/* Other ranks do not count as load, but a rank for which no core is left reports half a core. */
+/* Other ranks do not count as load, but a rank for which no core is left reports half a core. Other processes
+ * on the cores halve what ranks report that share them. */
 static void a_report_tells_the_share_of_the_core(void **state) {
     static const struct {
-        bool crowded, extra;
+        bool shares_cores, extra, others;
         double share;
-    } rows[] = {{false, false, 0.3}, {true, false, 1}, {true, true, 0.5}};
+    } rows[] = {{false, false, false, 0.3}, {true, false, false, 1},  {true, true, false, 0.5},
+                {false, false, true, 0.3},  {true, false, true, 0.5}, {true, true, true, 0.25}};
     (void)state;
-    const kl_core_share core = {.share = 0.3};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        kl_meter m = {.core = &core, .crowded = rows[i].crowded, .extra = rows[i].extra};
+        const kl_core_share core = {.share = 0.3, .others = rows[i].others};
+        kl_meter m = {.core = &core, .shares_cores = rows[i].shares_cores, .extra = rows[i].extra};
         assert_true(kl_meter_report(&m, (kl_span){0, 1}, 0, 1).share == rows[i].share);
     }
 }
@@ -885,7 +887,7 @@ static void rows_that_differ_are_found_where_ranks_share_cores(void **state) {
     const kl_span own = {0, KL_SEGMENTS};
     static const double sweeps_s[] = {5e-3, 0.02, 0.1, 2};
     for (size_t i = 0; i < sizeof sweeps_s / sizeof *sweeps_s; i++) {
-        kl_meter m = {.core = &core, .on = true, .by_pieces = true, .crowded = true, .seldom = true};
+        kl_meter m = {.core = &core, .on = true, .by_pieces = true, .shares_cores = true, .seldom = true};
         double now_s = 10, told_s = 10, cpu_s = 0;
         for (int sweep = 0; now_s < 30; sweep++) {
             kl_meter_begin_sweep(&m, KL_SEGMENTS, now_s);

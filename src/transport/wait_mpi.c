@@ -108,7 +108,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (wait->mpi_yields) /* the rank's slices end early, so they do not show the length of a time slice */
         wait->core.quantum_s = 0;
     wait->measured = true;
-    if (wait->crowded && wait->bells)
+    if (wait->shares_cores && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
     wait->core.others = wait->crowd.judged && !wait->crowd.alone;
 }
@@ -154,7 +154,7 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    if (wait->crowded ? wait->crowd.alone : !wait->core.sleeps && wait->measured)
+    if (wait->shares_cores ? wait->crowd.alone || wait->mpi_yields : !wait->core.sleeps && wait->measured)
         return waited_s < wait->spin_s;
     return wait->usual_s < SHORT_WAIT_S && waited_s < fmin(SHORT_SPIN_S, wait->spin_s);
 }

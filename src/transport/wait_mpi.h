@@ -38,10 +38,10 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* doorbells of the ranks on this host; NULL: there are none */
     kl_core_meter meter;
     kl_core_share core;
-    pid_t thread;    /* number of the thread that `meter` and `core` measure */
-    bool measured;   /* true: the system reports the values for `meter` and `core` */
-    bool crowded;    /* true: the ranks that use exactly this rank's cores outnumber these cores */
-    bool mpi_yields; /* true: MPI yields the core when it finds no message */
+    pid_t thread;      /* number of the thread that `meter` and `core` measure */
+    bool measured;     /* true: the system reports the values for `meter` and `core` */
+    bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
+    bool mpi_yields;   /* true: MPI yields the core when it finds no message */
     kl_mpi_crowd crowd;
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
