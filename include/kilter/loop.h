@@ -189,7 +189,8 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
  * i × bytes on the rank that has iteration i. A rank must not touch rows of other ranks, but may read `ghost`
  * rows on either side of its own. Ghost rows hold the values that their owners had when the sweep began. In a
  * new array, all bytes of its rows are zero. The memory belongs to the loop until the loop is closed. Only
- * rows on this rank use memory, and the address of a row never changes.
+ * rows on this rank use memory, and the address of a row never changes. Row 0 is aligned for any type, like
+ * memory from malloc(); row i is if `bytes` is a multiple of the alignment, too.
  *
  * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. In the present block and earlier
  * blocks, the ghost row before the rank's own rows has the values of this sweep. In the present block and

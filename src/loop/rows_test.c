@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +58,7 @@ static void test_pages_follow_ranges(void **state) {
         kl_rows rows = {0};
         kl_span kept[4] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
         assert_int_equal(kl_rows_reserve(&rows, N, sizes[round % 6], NULL), KILTER_OK);
+        assert_true((uintptr_t)rows.base % _Alignof(max_align_t) == 0);
         for (int step = 0; step < 8; step++) {
             size_t k = draw(&seed, 4);
             kl_span old = kept[k];

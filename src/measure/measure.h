@@ -47,9 +47,9 @@ typedef struct kl_core_sample { /* values of counters of the system, which only 
 typedef struct kl_core_share {
     kl_core_mode mode;
     double share; /* 0 … 1 */
-    /* true: other processes use the cores of a rank that shares them with other ranks; only the driver of
-     * such a rank knows and sets this */
-    bool others;
+    /* The driver sets these two fields if a rank shares its cores with other ranks. others: true if other
+     * processes use the cores, too; unsettled: true if this is not known yet. */
+    bool others, unsettled;
     /* true: the thread should sleep while it waits for messages, because it needs less than its share. If it
      * needed all of its share, the system would run it late after a sleep, so it spins (waits without
      * sleeping). */

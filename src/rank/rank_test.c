@@ -844,16 +844,18 @@ static void the_cpu_time_of_few_sweeps_is_measured_where_ranks_share_cores(void 
 }
 
 /* Other ranks do not count as load, but a rank for which no core is left reports half a core. Other processes
- * on the cores halve what ranks report that share them. */
+ * on the cores halve what ranks report that share them. Nothing is reported until this is known. */
 static void a_report_tells_the_share_of_the_core(void **state) {
     static const struct {
-        bool shares_cores, extra, others;
+        bool shares_cores, extra, others, unsettled;
         double share;
-    } rows[] = {{false, false, false, 0.3}, {true, false, false, 1},  {true, true, false, 0.5},
-                {false, false, true, 0.3},  {true, false, true, 0.5}, {true, true, true, 0.25}};
+    } rows[] = {{false, false, false, false, 0.3}, {true, false, false, false, 1},
+                {true, true, false, false, 0.5},   {false, false, true, false, 0.3},
+                {true, false, true, false, 0.5},   {true, true, true, false, 0.25},
+                {true, true, false, true, 1},      {false, false, false, true, 0.3}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const kl_core_share core = {.share = 0.3, .others = rows[i].others};
+        const kl_core_share core = {.share = 0.3, .others = rows[i].others, .unsettled = rows[i].unsettled};
         kl_meter m = {.core = &core, .shares_cores = rows[i].shares_cores, .extra = rows[i].extra};
         assert_true(kl_meter_report(&m, (kl_span){0, 1}, 0, 1).share == rows[i].share);
     }

@@ -110,6 +110,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     wait->measured = true;
     if (wait->shares_cores && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
+    wait->core.unsettled = wait->shares_cores && wait->bells && !wait->crowd.judged;
     wait->core.others = wait->crowd.judged && !wait->crowd.alone;
 }
 
