@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +57,8 @@ static void test_pages_follow_ranges(void **state) {
         kl_rows rows = {0};
         kl_span kept[4] = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
         assert_int_equal(kl_rows_reserve(&rows, N, sizes[round % 6], NULL), KILTER_OK);
-        assert_true((uintptr_t)rows.base % _Alignof(max_align_t) == 0);
+        /* short rows begin where a large block of malloc() begins in the GNU C library */
+        assert_int_equal((uintptr_t)rows.base % rows.page, rows.bytes < rows.page ? 16 : 0);
         for (int step = 0; step < 8; step++) {
             size_t k = draw(&seed, 4);
             kl_span old = kept[k];

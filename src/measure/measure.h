@@ -75,6 +75,24 @@ bool kl_core_share_wants_idle(const kl_core_share *core,
                               double now_s); /* Return whether the next sample must contain idle_s. */
 void kl_core_share_add(kl_core_share *core, const kl_core_sample *sample);
 
+/* Whether other processes use the cores of ranks that share cores with each other. If all fields are zero,
+ * nothing is known. */
+typedef struct kl_crowd_sample {
+    double now_s, cores; /* cores: number of cores that the ranks share */
+    /* used_s: CPU seconds of all these ranks; idle_s: idle seconds of the cores, below 0 if the system does
+     * not tell; both only rise */
+    double used_s, idle_s;
+} kl_crowd_sample;
+typedef struct kl_crowd {
+    bool judged; /* true: two samples were compared */
+    bool alone;  /* true: other processes hardly use the cores */
+    bool others; /* true: other processes use the cores; if idle times are not known, both are false */
+    kl_crowd_sample last;
+} kl_crowd;
+
+bool kl_crowd_due(const kl_crowd *crowd, double now_s); /* Return whether it is time for the next sample. */
+void kl_crowd_add(kl_crowd *crowd, const kl_crowd_sample *sample);
+
 /* Present pace of a worker: seconds per unit, with more weight on recent work. The weights decay with working
  * time, not with idle time. So several small chunks weigh the same as one large chunk of the same total time.
  * If all fields are zero, nothing is known. */

@@ -21,12 +21,10 @@ static const double MEAN_OVER_S = 1e-3;
  * than its share of the core. */
 static const double SAMPLES_APART_S = 1, SAMPLE_S = 0.05;
 enum { SAMPLE_SWEEPS = 3 };
-/* If ranks share cores with each other, other ranks do not count as load, so a rank reports 1 as its share.
- * But in short sweeps, ranks on one core wait for each other. So ranks for which no core is left report
- * EXTRA_SHARE, and the loop tries to give them no rows. If other processes use the core as well, OTHERS_SHARE
- * multiplies each share. Until it is known whether they do, ranks report a share of 1, so that trials
- * begin with the shares that stay. */
-static const double EXTRA_SHARE = 0.5, OTHERS_SHARE = 0.5;
+/* If ranks share cores with each other, other ranks do not count as load, so a rank reports 1 as its share,
+ * or OTHERS_SHARE if other processes use the cores. But in short sweeps, ranks on one core wait for each
+ * other. So ranks for which no core is left report EXTRA_SHARE, and the loop tries to give them no rows. */
+static const double OTHERS_SHARE = 0.5, EXTRA_SHARE = 0.25;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
 
@@ -193,12 +191,14 @@ static bool is_uneven(const kl_since *since) {
     return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->sampled_s;
 }
 
+/* Return the part of its core that the rank reports. While it is not known whether other processes use the
+ * cores, the rank reports 1, so that no trials begin that would soon begin again. */
 static double reported_share(const kl_meter *m) {
     if (!m->shares_cores)
         return m->core->share;
     if (m->core->unsettled)
         return 1;
-    return (m->extra ? EXTRA_SHARE : 1) * (m->core->others ? OTHERS_SHARE : 1);
+    return m->extra ? EXTRA_SHARE : m->core->others ? OTHERS_SHARE : 1;
 }
 
 kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {

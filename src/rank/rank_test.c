@@ -843,14 +843,15 @@ static void the_cpu_time_of_few_sweeps_is_measured_where_ranks_share_cores(void 
     }
 }
 
-/* Other ranks do not count as load, but a rank for which no core is left reports half a core. Other processes
- * on the cores halve what ranks report that share them. Nothing is reported until this is known. */
+/* Other ranks do not count as load, but other processes do. A rank for which no core is left reports a
+ * quarter of a core. Ranks that share cores report a whole core until it is known whether others use the
+ * cores. */
 static void a_report_tells_the_share_of_the_core(void **state) {
     static const struct {
         bool shares_cores, extra, others, unsettled;
         double share;
     } rows[] = {{false, false, false, false, 0.3}, {true, false, false, false, 1},
-                {true, true, false, false, 0.5},   {false, false, true, false, 0.3},
+                {true, true, false, false, 0.25},  {false, false, true, false, 0.3},
                 {true, false, true, false, 0.5},   {true, true, true, false, 0.25},
                 {true, true, false, true, 1},      {false, false, false, true, 0.3}};
     (void)state;

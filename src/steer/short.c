@@ -122,12 +122,13 @@ static void count_round(kl_steer *s, double took_s) {
     const kl_outlook *o = &s->outlook;
     kl_short *t = &s->trying;
     kl_slices *c = &t->slices;
-    bool placed = t->placed == c->choice;
+    bool placed = t->placed == c->choice, changed = kl_cores_changed(&t->cores, o->options.ranks);
     if (c->active && !c->holds && !placed)
         return;
-    if (kl_slices_next(c, placed ? o->sweeps : 0, took_s, kl_cores_changed(&t->cores, o->options.ranks),
-                       o->now_s)) {
+    if (kl_slices_next(c, placed ? o->sweeps : 0, took_s, changed, o->now_s)) {
         kl_cores_store(&t->cores, o->options.ranks);
+        if (changed) /* what earlier trials found is not valid under this load */
+            t->pause_s = t->again_s = 0;
         s->is_barred = false; /* a rank may have memory now */
         if (!c->holds && t->waited.rounds >= LEAST_WAITED)
             kl_slices_know_equal(c, &t->waited);

@@ -810,6 +810,34 @@ static void rows_move_where_ranks_share_cores_and_no_trial_helped(void **state) 
     kl_steer_free(w.steer);
 }
 
+/* Ranks share cores, and the load of a core changes again and again. Trials cost nothing, or more time than
+ * they may take. Check that each change ends the pause after trials, and that shares are tried soon after the
+ * last change. */
+static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
+    static const struct {
+        double body_s;
+        int series; /* number of series of trials that must end while the load changes */
+    } rows[] = {{2e-3, 5}, {1e-3, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        cores_world w = cores_world_of(2, rows[i].body_s);
+        int series = 0;
+        bool tried = false;
+        kl_steer_free(w.steer);
+        w.steer = kl_steer_new(&(kl_steer_options){
+            .iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .crowded = true});
+        while (w.now_s < 30) {
+            w.share[1] = w.now_s < 9 && fmod(w.now_s, 3) < 1.5 ? 0.75 : 0.5;
+            cores_round(&w, rows_of(&w, 0) == 500 ? 1e-3 : 2e-3);
+            series += w.now_s < 9 && strstr(w.plan.judgement.reason, "chosen for") != NULL;
+            tried |= w.now_s > 10 && strstr(w.plan.judgement.reason, "trying") != NULL;
+        }
+        assert_true(series >= rows[i].series);
+        assert_true(tried);
+        kl_steer_free(w.steer);
+    }
+}
+
 /* Check that equal shares, which were measured until the load counted, are not tried in the first series. */
 static void equal_shares_need_no_trial_after_a_wait(void **state) {
     (void)state;
@@ -1084,6 +1112,7 @@ int main(void) {
         cmocka_unit_test(all_rows_stay_while_a_free_core_is_disturbed),
         cmocka_unit_test(all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer),
         cmocka_unit_test(rows_move_where_ranks_share_cores_and_no_trial_helped),
+        cmocka_unit_test(a_load_that_changes_ends_the_pause_after_trials),
         cmocka_unit_test(equal_shares_need_no_trial_after_a_wait),
         cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
         cmocka_unit_test(a_refusal_under_one_load_is_forgotten_under_another),

@@ -1,9 +1,10 @@
 /* How an MPI rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and
  * again. Between two checks it spins, yields or sleeps. A rank with a core for itself spins, which is
- * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. */
-/* On a core that it shares with other processes, a rank sleeps. Spinning would use up CPU time that the rank
- * needs when the message comes. Yielding would give the core away for a whole time slice. A thread that slept
- * gets the core at once when it is woken. */
+ * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. If Open MPI
+ * itself yields in each check, such a rank checks on, as in plain MPI. */
+/* On a core that it shares with other processes, any other rank sleeps. Spinning would use up CPU time that
+ * the rank needs when the message comes. Yielding would give the core away for a whole time slice. A thread
+ * that slept gets the core at once when it is woken. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -41,10 +42,14 @@ const bool kl_mpi_ranks_die = true;
 /* Return whether MPI yields the core when it checks for messages and finds none. Open MPI does so if its
  * launcher started more ranks than there are cores, unless OMPI_MCA_mpi_yield_when_idle says otherwise. */
 static bool mpi_yields(void) {
+#ifdef OPEN_MPI
     const char *set = getenv("OMPI_MCA_mpi_yield_when_idle");
     if (!set)
         set = getenv("OMPI_MCA_mpi_oversubscribe");
     return set && (strcmp(set, "1") == 0 || strcmp(set, "true") == 0);
+#else
+    return false;
+#endif
 }
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait) {
@@ -60,25 +65,15 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- the part of its core that the rank gets --- */
 
-/* Parameters for deciding whether ranks are alone on their cores, where there are more ranks than cores.
- * Ranks are alone if other processes use at most OTHERS_PART of the cores' time in CROWD_WINDOW_S seconds.
- * The window is long because the system counts idle time in ticks of 0.01 s. Until the first window ends,
- * sweeps may take twice as long. So the first window is shorter, although its result is less certain. */
-static const double FIRST_WINDOW_S = 0.1, CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
-
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
-    kl_mpi_crowd from = wait->crowd;
     uint32_t cores;
     kl_bells_tell_used(wait->bells, run_s);
-    if (now_s - from.looked_s < (from.judged ? CROWD_WINDOW_S : FIRST_WINDOW_S))
+    if (!kl_crowd_due(&wait->crowd, now_s))
         return;
-    wait->crowd = (kl_mpi_crowd){.judged = from.looked_s > 0,
-                                 .looked_s = now_s,
-                                 .used_s = kl_bells_used(wait->bells, &cores),
-                                 .idle_s = kl_core_idle_s(&wait->meter)};
-    double accounted_s = wait->crowd.used_s - from.used_s + wait->crowd.idle_s - from.idle_s;
-    wait->crowd.alone = from.looked_s > 0 && wait->crowd.idle_s >= 0 &&
-                        accounted_s > (1 - OTHERS_PART) * cores * (now_s - from.looked_s);
+    kl_crowd_sample s = {.now_s = now_s, .used_s = kl_bells_used(wait->bells, &cores)};
+    s.idle_s = kl_core_idle_s(&wait->meter);
+    s.cores = cores;
+    kl_crowd_add(&wait->crowd, &s);
 }
 
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
@@ -111,7 +106,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (wait->shares_cores && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
     wait->core.unsettled = wait->shares_cores && wait->bells && !wait->crowd.judged;
-    wait->core.others = wait->crowd.judged && !wait->crowd.alone;
+    wait->core.others = wait->crowd.others;
 }
 
 /* --- the steps of one wait for messages --- */
@@ -151,7 +146,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 }
 
 /* Return whether to check again at once. If the message is only microseconds late, a nap costs more than a
- * check. But a rank must not spin for long on a core that the sender of the message may need. */
+ * check. But a rank must not spin for long on a core that the sender of the message may need. If MPI yields,
+ * the sender gets the core in each check. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;

@@ -15,20 +15,11 @@
  * sender replaces many receives, which saves time with every message. */
 extern const bool kl_mpi_ranks_die;
 
-/* Measurements that tell whether other processes use the cores when there are more ranks than cores. */
-typedef struct kl_mpi_crowd {
-    bool judged; /* true: `alone` has been measured at least once */
-    bool alone;  /* true: no other process uses the cores much, so a waiting rank may yield to other ranks */
-    /* looked_s: time of the last measurement; used_s, idle_s: the ranks' CPU time and the cores' idle time
-     * until then */
-    double looked_s, used_s, idle_s;
-} kl_mpi_crowd;
-
 typedef struct kl_mpi_wait {
     double traffic_s; /* time at which a message last came or went */
     double rested_s;  /* time at which the rank last began to rest */
-    /* seconds for which a rank on a core of its own spins before its first nap; 0: it makes only a few
-     * checks */
+    /* seconds for which a rank that need not spare its core spins before its first nap; 0: it makes only a
+     * few checks */
     double spin_s;
     double usual_s;   /* mean seconds of recent waits; long waits do not count */
     double waited_s;  /* total seconds for which the rank has waited */
@@ -38,11 +29,11 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* doorbells of the ranks on this host; NULL: there are none */
     kl_core_meter meter;
     kl_core_share core;
-    pid_t thread;      /* number of the thread that `meter` and `core` measure */
-    bool measured;     /* true: the system reports the values for `meter` and `core` */
-    bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
-    bool mpi_yields;   /* true: MPI yields the core when it finds no message */
-    kl_mpi_crowd crowd;
+    pid_t thread;       /* number of the thread that `meter` and `core` measure */
+    bool measured;      /* true: the system reports the values for `meter` and `core` */
+    bool shares_cores;  /* true: the ranks that use exactly this rank's cores outnumber these cores */
+    bool mpi_yields;    /* true: MPI yields the core when it finds no message */
+    kl_crowd crowd;     /* judged only if shares_cores is true */
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
 } kl_mpi_wait;

@@ -1,0 +1,22 @@
+/* Judge whether other processes use the cores of ranks that share cores with each other. */
+#include "measure/measure.h"
+
+/* Other processes use the cores if they take more than OTHERS_PART of the cores' time. The times of WINDOW_S
+ * seconds are compared, because the system counts idle time in ticks of 0.01 s. Until the first window ends,
+ * sweeps may take twice as long. So the first window is shorter, although its result is less certain. */
+static const double FIRST_WINDOW_S = 0.1, WINDOW_S = 0.3, OTHERS_PART = 0.1;
+
+bool kl_crowd_due(const kl_crowd *c, double now_s) {
+    return now_s - c->last.now_s >= (c->judged ? WINDOW_S : FIRST_WINDOW_S);
+}
+
+void kl_crowd_add(kl_crowd *c, const kl_crowd_sample *s) {
+    kl_crowd_sample from = c->last;
+    bool known = from.idle_s >= 0 && s->idle_s >= 0;
+    double passed_s = s->cores * (s->now_s - from.now_s),
+           accounted_s = s->used_s - from.used_s + s->idle_s - from.idle_s;
+    c->last = *s;
+    c->judged = from.now_s > 0;
+    c->alone = c->judged && known && accounted_s > (1 - OTHERS_PART) * passed_s;
+    c->others = c->judged && known && !c->alone;
+}

@@ -1,0 +1,64 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "measure/measure.h"
+
+/* The ranks' CPU time and the cores' idle time, as parts of the cores' time, and what follows from them. */
+static void other_processes_are_seen_by_the_time_that_nobody_accounts_for(void **state) {
+    static const struct {
+        double cores, used, idle;
+        bool alone, others;
+    } rows[] = {
+        {1, 1, 0, true, false},      {1, 0.2, 0.8, true, false},  {1, 0.95, 0, true, false},
+        {1, 0.5, 0, false, true},    {1, 0, 0.5, false, true},    {1, 0, 0, false, true},
+        {4, 0.6, 0.35, true, false}, {4, 0.6, 0.25, false, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_crowd c = {0};
+        for (int k = 0; k < 4; k++) {
+            double at_s = 0.4 * k, all_s = rows[i].cores * at_s;
+            assert_true(c.judged == (k > 1));
+            assert_true(kl_crowd_due(&c, 100 + at_s));
+            kl_crowd_add(&c, &(kl_crowd_sample){.now_s = 100 + at_s,
+                                                .cores = rows[i].cores,
+                                                .used_s = 7 + rows[i].used * all_s,
+                                                .idle_s = 3 + rows[i].idle * all_s});
+            assert_true(c.alone == (k > 0 && rows[i].alone) && c.others == (k > 0 && rows[i].others));
+        }
+    }
+}
+
+/* If the system does not tell idle times, the ranks neither count as alone, nor as disturbed by others. */
+static void without_idle_times_nothing_is_assumed(void **state) {
+    (void)state;
+    kl_crowd c = {0};
+    for (int k = 0; k < 6; k++) {
+        double idle_s = k == 3 ? 1 : -1; /* once, the system does tell */
+        kl_crowd_add(&c, &(kl_crowd_sample){100 + 0.4 * k, 1, 0.1 * k, idle_s});
+        assert_true(!c.alone && !c.others && c.judged == (k > 0));
+    }
+}
+
+static void the_first_window_is_short(void **state) {
+    (void)state;
+    kl_crowd c = {0};
+    assert_true(kl_crowd_due(&c, 100));
+    kl_crowd_add(&c, &(kl_crowd_sample){100, 1, 0, 0});
+    assert_true(!kl_crowd_due(&c, 100.05) && kl_crowd_due(&c, 100.15));
+    kl_crowd_add(&c, &(kl_crowd_sample){100.15, 1, 0.15, 0});
+    assert_true(c.judged && !kl_crowd_due(&c, 100.35) && kl_crowd_due(&c, 100.5));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_processes_are_seen_by_the_time_that_nobody_accounts_for),
+        cmocka_unit_test(without_idle_times_nothing_is_assumed),
+        cmocka_unit_test(the_first_window_is_short),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
