@@ -21,9 +21,10 @@ static const double MEAN_OVER_S = 1e-3;
  * than its share of the core. */
 static const double SAMPLES_APART_S = 1, SAMPLE_S = 0.05;
 enum { SAMPLE_SWEEPS = 3 };
-/* If ranks share cores with each other, other ranks do not count as load, so a rank reports 1 as its share,
- * or OTHERS_SHARE if other processes use the cores. But in short sweeps, ranks on one core wait for each
- * other. So ranks for which no core is left report EXTRA_SHARE, and the loop tries to give them no rows. */
+/* Shares that are reported if ranks share cores with each other. Other ranks do not count as load. So a rank
+ * reports 1, or OTHERS_SHARE if other processes use the cores. But in short sweeps, ranks on one core wait
+ * for each other. So ranks for which no core is left report EXTRA_SHARE, and the loop tries to give them no
+ * rows. */
 static const double OTHERS_SHARE = 0.5, EXTRA_SHARE = 0.25;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
