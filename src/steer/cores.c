@@ -17,7 +17,7 @@ static const double CHANGED = 0.2;
 
 void kl_cores_init(kl_cores *c, uint32_t ranks) {
     for (uint32_t r = 0; r < ranks; r++)
-        c->part[r] = c->then[r] = 1;
+        c->part[r] = c->then[r] = c->past[r] = 1;
 }
 
 static void learn_one(kl_cores *c, uint32_t r, double step_s) {
@@ -34,15 +34,35 @@ void kl_cores_learn(kl_cores *c, uint32_t ranks, const kl_rank_report *reports, 
     }
 }
 
-bool kl_cores_changed(const kl_cores *c, uint32_t ranks) {
+static bool differ(const kl_cores *c, uint32_t ranks, const double *from) {
     double most = 0;
     for (uint32_t r = 0; r < ranks; r++)
-        most = kl_larger(most, fabs(c->part[r] - c->then[r]));
+        most = kl_larger(most, fabs(c->part[r] - from[r]));
     return most > CHANGED;
+}
+
+bool kl_cores_changed(const kl_cores *c, uint32_t ranks) {
+    return differ(c, ranks, c->then);
+}
+
+bool kl_cores_again(const kl_cores *c, uint32_t ranks) {
+    return !differ(c, ranks, c->past);
+}
+
+bool kl_cores_freed(const kl_cores *c, uint32_t ranks) {
+    bool less = false;
+    for (uint32_t r = 0; r < ranks; r++)
+        less = less || c->part[r] < c->then[r] - NOISE;
+    return !less;
 }
 
 void kl_cores_store(kl_cores *c, uint32_t ranks) {
     memcpy(c->then, c->part, ranks * sizeof *c->then);
+}
+
+void kl_cores_next(kl_cores *c, uint32_t ranks) {
+    memcpy(c->past, c->then, ranks * sizeof *c->past);
+    kl_cores_store(c, ranks);
 }
 
 double kl_cores_lasting_s(void) {

@@ -186,14 +186,23 @@ typedef struct kl_cores {
     double *part;      /* part[r]: the part that decisions use */
     double *differs_s; /* differs_s[r]: seconds for which reports have differed from part[r] */
     double *then;      /* then[r]: the value of part[r] when trials of shares last began */
+    double *past;      /* past[r]: the value of part[r] under the load before that */
 } kl_cores;
+
+typedef struct kl_found { /* The result of trials under a load. */
+    int choice;
+    double at_s; /* when the trials ended; 0: there is no result */
+} kl_found;
 
 typedef struct kl_short {
     kl_cores cores;
     kl_slices slices;
-    double seen_s;   /* last time at which the conditions for trials held; 0: never */
-    double again_s;  /* if ranks share cores: no trials before this time, because equal shares were best */
-    double pause_s;  /* seconds without trials after the last series of trials */
+    double seen_s;  /* last time at which the conditions for trials held; 0: never */
+    double again_s; /* if ranks share cores: no trials before this time, because equal shares were best */
+    double pause_s; /* seconds without trials after the last series of trials */
+    /* found: result under the present load, with the parts of cores in cores.then; past: under the load
+     * before it, with the parts in cores.past */
+    kl_found found, past;
     kl_tried waited; /* measurements with equal shares, made while a load was too recent to count */
     bool loaded;     /* true: in the last round, there was a load that was too recent to count */
     /* used with KL_CHOICE_DEEP: number of sweeps for which ghost rows are exchanged at once */
@@ -239,8 +248,14 @@ void kl_cores_init(kl_cores *c, uint32_t ranks);
 void kl_cores_learn(kl_cores *c, uint32_t ranks, const kl_rank_report *reports, double step_s);
 /* Return whether a rank gets another part of its core than when trials of shares last began. */
 bool kl_cores_changed(const kl_cores *c, uint32_t ranks);
+/* Return whether the ranks get the same parts again as under the load before the last one. */
+bool kl_cores_again(const kl_cores *c, uint32_t ranks);
+/* Return whether no rank gets less of its core than when trials of shares last began. */
+bool kl_cores_freed(const kl_cores *c, uint32_t ranks);
 /* Store the present parts, because trials of shares begin. */
 void kl_cores_store(kl_cores *c, uint32_t ranks);
+/* Store the present parts as those of another load. */
+void kl_cores_next(kl_cores *c, uint32_t ranks);
 /* Return the seconds after which a load on a core counts. */
 double kl_cores_lasting_s(void);
 /* short.c */

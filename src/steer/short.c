@@ -16,6 +16,8 @@ static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
 /* equal shares need no trial if this number of rounds was measured with them just before the trials */
 enum { LEAST_WAITED = 3 };
+/* the result of trials under a load is used again for this number of seconds */
+static const double KNOWN_S = 60;
 /* seconds without trials if equal shares were best and ranks share cores: at first, and at most */
 static const double FIRST_PAUSE_S = 10, LONGEST_PAUSE_S = 80;
 static const double CALM_S =
@@ -116,6 +118,32 @@ static kilter_status next_choice(kl_steer *s, double now_s) {
     return status;
 }
 
+static void store_found(kl_short *t, const kl_outlook *o) {
+    const kl_slices *c = &t->slices;
+    if (!c->active || !c->holds || c->hold == 0)
+        return;
+    t->found.choice = c->held;
+    if (t->found.at_s == 0)
+        t->found.at_s = o->now_s;
+}
+
+/* A load began or ended. If the load before it has come again, keep the choice that was best under it, and
+ * return true. */
+static bool change_load(kl_short *t, const kl_outlook *o) {
+    uint32_t ranks = o->options.ranks;
+    kl_found before = t->past;
+    bool known = kl_cores_again(&t->cores, ranks) && before.at_s > 0 && o->now_s - before.at_s < KNOWN_S;
+    if (o->options.crowded && kl_cores_freed(&t->cores, ranks))
+        t->slices.held = KL_CHOICE_EQUAL; /* what helped under the load may not help without it */
+    kl_cores_next(&t->cores, ranks);
+    t->past = t->found;
+    t->found = known ? before : (kl_found){0};
+    t->pause_s = t->again_s = 0;
+    if (known)
+        kl_slices_resume(&t->slices, before.choice);
+    return known;
+}
+
 /* Count the round as a measurement of the kind of shares that the rows have. In a trial, a round before the
  * rows have moved does not count. */
 static void count_round(kl_steer *s, double took_s) {
@@ -125,14 +153,17 @@ static void count_round(kl_steer *s, double took_s) {
     bool placed = t->placed == c->choice, changed = kl_cores_changed(&t->cores, o->options.ranks);
     if (c->active && !c->holds && !placed)
         return;
-    if (kl_slices_next(c, placed ? o->sweeps : 0, took_s, changed, o->now_s)) {
+    bool known = changed && (c->holds || !c->active) && change_load(t, o);
+    if (!known && kl_slices_next(c, placed ? o->sweeps : 0, took_s, changed, o->now_s)) {
         kl_cores_store(&t->cores, o->options.ranks);
-        if (changed) /* what earlier trials found is not valid under this load */
-            t->pause_s = t->again_s = 0;
+        if (!c->holds) /* trials begin */
+            t->found.at_s = 0;
         s->is_barred = false; /* a rank may have memory now */
         if (!c->holds && t->waited.rounds >= LEAST_WAITED)
             kl_slices_know_equal(c, &t->waited);
     }
+    if (!changed)
+        store_found(t, o);
     t->waited = (kl_tried){0};
     t->loaded = false;
 }

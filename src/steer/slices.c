@@ -186,6 +186,12 @@ static void begin(kl_slices *s, bool has_time, bool known) {
     try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
 }
 
+void kl_slices_resume(kl_slices *s, int choice) {
+    s->held = choice;
+    begin(s, false, false);
+    s->hold = FIRST_HOLD;
+}
+
 static bool is_hopeless(const kl_slices *s) {
     double limit = s->rounds > 1 ? HOPELESS : HOPELESS_AT_ONCE;
     return score(s, s->choice) > limit * score(s, best_but(s, s->choice));

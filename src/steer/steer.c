@@ -238,8 +238,8 @@ static bool allocate(kl_steer *s) {
     kl_cores *c = &s->trying.cores;
     kl_place **places[] = {&o->here, &o->previous,   &o->equal,  &o->spare,          &s->outcome.anchor,
                            &s->left, &s->trial.kept, &s->barred, &s->mean.halves[0], &s->mean.halves[1]};
-    double **numbers[] = {&o->scratch,   &o->weight, &o->moving.reported_s, &c->seen, &c->part,
-                          &c->differs_s, &c->then};
+    double **numbers[] = {&o->scratch, &o->weight, &o->moving.reported_s, &c->seen, &c->part, &c->differs_s,
+                          &c->then,    &c->past};
     enum { PLACES = sizeof places / sizeof *places, NUMBERS = sizeof numbers / sizeof *numbers };
     s->places = calloc((PLACES + KL_CANDIDATES) * (ranks + 1), sizeof *s->places);
     s->numbers = calloc(NUMBERS * ranks, sizeof *s->numbers);

@@ -838,6 +838,36 @@ static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
     }
 }
 
+/* Ranks share cores. Under one load, equal shares are best; under the other, all rows on the first rank. Each
+ * load lasts until the time in the table. Check that the best choice under a load is used at once when this
+ * load comes again, and that it is tried again if it was found long ago. */
+static void a_load_that_comes_again_needs_no_trials(void **state) {
+    static const struct {
+        double until_s;
+        bool second, tries; /* tries: shares are tried in the first second */
+        uint64_t rows;      /* rows of the first rank after that */
+    } loads[] = {{15, false, true, 500},  {30, true, true, 1000},  {32, false, false, 500},
+                 {34, true, false, 1000}, {36, false, false, 500}, {90, true, false, 1000},
+                 {92, false, true, 500}};
+    (void)state;
+    cores_world w = cores_world_of(2, 1e-4);
+    kl_steer_free(w.steer);
+    w.steer = kl_steer_new(
+        &(kl_steer_options){.iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .crowded = true});
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+        bool tried = false;
+        double begins_s = w.now_s;
+        w.share[1] = loads[i].second ? 0.25 : 0.5;
+        while (w.now_s < loads[i].until_s) {
+            cores_round(&w, (rows_of(&w, 0) == 1000) == loads[i].second ? 1e-3 : 2e-3);
+            tried |= w.now_s < begins_s + 1 && strstr(w.plan.judgement.reason, "trying") != NULL;
+        }
+        assert_int_equal(tried, loads[i].tries);
+        assert_int_equal(rows_of(&w, 0), loads[i].rows);
+    }
+    kl_steer_free(w.steer);
+}
+
 /* Check that equal shares, which were measured until the load counted, are not tried in the first series. */
 static void equal_shares_need_no_trial_after_a_wait(void **state) {
     (void)state;
@@ -1113,6 +1143,7 @@ int main(void) {
         cmocka_unit_test(all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer),
         cmocka_unit_test(rows_move_where_ranks_share_cores_and_no_trial_helped),
         cmocka_unit_test(a_load_that_changes_ends_the_pause_after_trials),
+        cmocka_unit_test(a_load_that_comes_again_needs_no_trials),
         cmocka_unit_test(equal_shares_need_no_trial_after_a_wait),
         cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
         cmocka_unit_test(a_refusal_under_one_load_is_forgotten_under_another),
