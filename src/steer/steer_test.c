@@ -838,9 +838,9 @@ static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
     }
 }
 
-/* Ranks share cores. Under one load, equal shares are best; under the other, all rows on the first rank. Each
- * load lasts until the time in the table. Check that the best choice under a load is used at once when this
- * load comes again, and that it is tried again if it was found long ago. */
+/* The ranks share cores. Equal shares are best under one load. All rows should be on the first rank under the
+ * other load. Each load lasts until the time in the table. Check that the best choice under a load is used at
+ * once when this load comes again. Check that it is tried again if it was found long ago. */
 static void a_load_that_comes_again_needs_no_trials(void **state) {
     static const struct {
         double until_s;
