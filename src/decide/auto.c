@@ -126,4 +126,5 @@ const kl_policy kl_policy_auto = {
     .summary = "chunks from each worker's present speed, their overhead and the time left",
     .deal = kl_deal_auto,
     .rescues = true,
+    .forecasts = true,
 };

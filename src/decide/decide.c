@@ -62,6 +62,7 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
 
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds) {
     dealer->grounds = grounds;
+    dealer->brief = !grounds;
 }
 
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker) {
@@ -132,6 +133,8 @@ static void add_forecast(const kl_look *look, kl_plan *plan) {
         return;
     double own_s = (double)plan->decision.count * kl_task_units(s) * f->unit_s;
     plan->decision.forecast_s = s->now_s + f->free_s + own_s;
+    if (f->rate_units_per_s == 0) /* there is no forecast of the run */
+        return;
     double part = s->left_units / look->workers, others = f->rate_units_per_s - rate;
     double late_s = f->free_s + part * f->unit_s - f->left_s;
     double spill_s = others > 0 ? (f->share_units - part) / others : 0;
@@ -149,7 +152,8 @@ void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32
         return;
     }
     kl_look look = look_at(dealer, snapshot, worker);
-    look.forecast = kl_model_forecast(snapshot, worker);
+    bool whole = dealer->policy->forecasts || !dealer->brief;
+    look.forecast = whole ? kl_model_forecast(snapshot, worker) : kl_model_worker_forecast(snapshot, worker);
     dealer->policy->deal(&look, plan);
     if (plan->decision.count > snapshot->left)
         plan->decision.count = snapshot->left;

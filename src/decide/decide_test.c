@@ -654,6 +654,34 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
     }
 }
 
+/* A dealer without a record computes no gains that its policy does not need. Check that it decides the same
+ * as a dealer that computes them. */
+static void decisions_do_not_depend_on_gains(void **state) {
+    (void)state;
+    uint32_t without_gain = 0;
+    for (size_t p = 0; p < kl_policy_count(); p++) {
+        world w;
+        make_world(&w, 4, 1000, 1000);
+        for (uint32_t i = 0; i < 4; i++)
+            know(&w, i, 1e-3 * (1 + i), 0.1);
+        kl_dealer *full = kl_dealer_new(kl_policy_at(p), NULL), *brief = kl_dealer_new(kl_policy_at(p), NULL);
+        kl_dealer_write(brief, NULL);
+        assert_int_equal(kl_dealer_begin(full, &w.s), KILTER_OK);
+        assert_int_equal(kl_dealer_begin(brief, &w.s), KILTER_OK);
+        for (uint32_t k = 0; k < 40; k++) {
+            kl_plan plan = plan_for(full, &w, k % 4), other = plan_for(brief, &w, k % 4);
+            commit(brief, &w, &other);
+            assert_int_equal(deal(full, &w, k % 4), plan.decision.count);
+            without_gain += other.decision.gain_s < plan.decision.gain_s;
+            other.decision.gain_s = plan.decision.gain_s;
+            assert_memory_equal(&other.decision, &plan.decision, sizeof plan.decision);
+        }
+        kl_dealer_free(full);
+        kl_dealer_free(brief);
+    }
+    assert_true(without_gain > 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_registry_is_complete),
@@ -667,6 +695,7 @@ int main(void) {
         cmocka_unit_test(static_deals_one_part_each_and_the_rest_to_who_asks),
         cmocka_unit_test(auto_decides_by_the_table),
         cmocka_unit_test(auto_trusts_a_pace_as_far_as_it_was_seen),
+        cmocka_unit_test(decisions_do_not_depend_on_gains),
         cmocka_unit_test(plans_say_when_and_what_they_gain),
         cmocka_unit_test(who_is_not_here_gets_nothing),
     };

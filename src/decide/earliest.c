@@ -263,4 +263,5 @@ const kl_policy kl_policy_ect = {
     .deal = deal_ect,
     .dealt = dealt_ect,
     .rescues = true,
+    .forecasts = true,
 };

@@ -42,6 +42,7 @@ struct kl_dealer {
     uint64_t undealt;         /* sum of `shares`; 0: there are no shares, or they are outdated */
     kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
     uint32_t slots;
+    bool brief;          /* true: nobody reads the gains of decisions, so they are not computed */
     kl_grounds *grounds; /* store for the inputs of decisions; NULL: the inputs are not stored */
 };
 
@@ -73,6 +74,7 @@ struct kl_policy {
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;
     bool rescues;
+    bool forecasts;           /* true: deal() uses the forecast of the run, and not only that of the worker */
     const kilter_policy *own; /* a policy of the program; NULL: a policy of Kilter */
 };
 

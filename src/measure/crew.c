@@ -264,12 +264,21 @@ static void put_in_place(kl_crew *c, uint32_t at) {
         put(c, at, BUSY, due_s_of(w));
 }
 
+/* Move all changed workers, and all workers that are overdue by now. */
 static void put_in_places(kl_crew *c) {
     for (uint32_t at; (at = take_moved(&c->waits));)
         put_in_place(c, at);
+    for (;;) {
+        uint32_t at = c->roots[BUSY];
+        while (c->waits.nodes[at].left)
+            at = c->waits.nodes[at].left;
+        if (at == 0 || !(c->waits.nodes[at].key < c->now_s))
+            break;
+        put(c, at, OVERDUE, c->waiting[at].at_s);
+    }
 }
 
-/* Move all changed workers and compute all sums. Every query begins with this, so its result does not
+/* Move workers to their places and compute all sums. Every query begins with this, so its result does not
  * depend on earlier queries. */
 static void waits_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
@@ -294,15 +303,6 @@ static void update_wait(kl_crew *c, const kl_worker_view *v, uint32_t at) {
 
 void kl_crew_advance(kl_crew *c, double now_s) {
     c->now_s = now_s;
-    put_in_places(c);
-    for (;;) {
-        uint32_t at = c->roots[BUSY];
-        while (c->waits.nodes[at].left)
-            at = c->waits.nodes[at].left;
-        if (at == 0 || !(c->waits.nodes[at].key < now_s))
-            break;
-        put(c, at, OVERDUE, c->waiting[at].at_s);
-    }
 }
 
 /* The inputs of a query, and the values of the crew that the forecast for a worker needs. */

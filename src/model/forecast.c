@@ -35,13 +35,26 @@ static double relative_variance(const kl_snapshot *s, const kl_crew_sums *c, dou
     return variance;
 }
 
+/* Return the present lane of a worker; rate = 0: its rate cannot be estimated. */
+static kl_lane lane_of(const kl_snapshot *s, uint32_t worker) {
+    bool known = kl_crew_total(s->crew)->known > 0 && worker < s->slots && s->workers[worker].present;
+    return known ? kl_worker_lane(&s->workers[worker], kl_crew_mean_rate(s->crew), s->now_s) : (kl_lane){0};
+}
+
+kl_forecast kl_model_worker_forecast(const kl_snapshot *s, uint32_t worker) {
+    kl_lane l = lane_of(s, worker);
+    return l.rate > 0 ? (kl_forecast){.unit_s = 1 / l.rate, .free_s = l.free_s} : (kl_forecast){0};
+}
+
 kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     const kl_crew_sums *c = kl_crew_total(s->crew);
     if (c->known == 0)
         return (kl_forecast){0};
     double mean_rate = kl_crew_mean_rate(s->crew), longest_s = kl_crew_longest_s(s->crew);
     double level = level_s(s, s->left_units, 0, UINT32_MAX, longest_s);
-    kl_forecast f = {.rate_units_per_s = mean_rate * c->present, .left_s = fmax(level, longest_s)};
+    kl_forecast f = kl_model_worker_forecast(s, worker);
+    f.rate_units_per_s = mean_rate * c->present;
+    f.left_s = fmax(level, longest_s);
     if (f.left_s > 0) {
         double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
         double off = 1.96 * sqrt(relative_variance(s, c, task));
@@ -49,12 +62,7 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
         /* add one task, because a worker's last task may have just begun */
         f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task;
     }
-    if (worker < s->slots && s->workers[worker].present) {
-        kl_lane l = kl_worker_lane(&s->workers[worker], mean_rate, s->now_s);
-        f.unit_s = 1 / l.rate;
-        f.free_s = l.free_s;
-        f.share_units = fmin(fmax(0, level - l.free_s) * l.rate, s->left_units);
-    }
+    f.share_units = fmin(fmax(0, level - f.free_s) * lane_of(s, worker).rate, s->left_units);
     return f;
 }
 
