@@ -20,7 +20,7 @@ kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock c
         return kl_fail(error, KILTER_ERR_MEMORY, "preparing policy %s: memory ran out",
                        kl_policy_name(policy));
     }
-    kl_dealer_write(b->dealer, NULL);
+    kl_dealer_write(b->dealer, NULL); /* there is no record that needs the gains of decisions */
     return KILTER_OK;
 }
 

@@ -62,7 +62,7 @@ static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
 
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds) {
     dealer->grounds = grounds;
-    dealer->brief = !grounds;
+    dealer->without_gains = !grounds;
 }
 
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker) {
@@ -152,7 +152,7 @@ void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32
         return;
     }
     kl_look look = look_at(dealer, snapshot, worker);
-    bool whole = dealer->policy->forecasts || !dealer->brief;
+    bool whole = dealer->policy->forecasts || !dealer->without_gains;
     look.forecast = whole ? kl_model_forecast(snapshot, worker) : kl_model_worker_forecast(snapshot, worker);
     dealer->policy->deal(&look, plan);
     if (plan->decision.count > snapshot->left)

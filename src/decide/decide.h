@@ -160,8 +160,9 @@ void kl_grounds_answers(kl_grounds *grounds, const kl_snapshot *snapshot, const 
  * next input is stored. If they are empty, storing failed, and decisions can be made again only from the next
  * run on. */
 kilter_bytes kl_grounds_take(kl_grounds *grounds);
-/* Make the dealer store its inputs in `grounds`, from the next run on. NULL: nothing is stored, and gain_s is
- * not computed for decisions of policies that do not need it. */
+/* Make the dealer store its inputs in `grounds`, from the next run on. NULL: nothing is stored. Then gain_s
+ * of the decisions is 0 from now on, unless the policy uses the forecast of the run. A new dealer stores
+ * nothing, and computes gain_s. */
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
 
 /* The state in which the decisions of a recorded run are made again, row by row. */

@@ -42,7 +42,9 @@ struct kl_dealer {
     uint64_t undealt;         /* sum of `shares`; 0: there are no shares, or they are outdated */
     kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
     uint32_t slots;
-    bool brief;          /* true: nobody reads the gains of decisions, so they are not computed */
+    /* true: nobody reads gain_s of decisions; the forecast of the run is computed only for policies that use
+     * it */
+    bool without_gains;
     kl_grounds *grounds; /* store for the inputs of decisions; NULL: the inputs are not stored */
 };
 

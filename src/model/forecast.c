@@ -41,9 +41,18 @@ static kl_lane lane_of(const kl_snapshot *s, uint32_t worker) {
     return known ? kl_worker_lane(&s->workers[worker], kl_crew_mean_rate(s->crew), s->now_s) : (kl_lane){0};
 }
 
+static void add_lane(const kl_lane *l, kl_forecast *f) {
+    if (!(l->rate > 0))
+        return;
+    f->unit_s = 1 / l->rate;
+    f->free_s = l->free_s;
+}
+
 kl_forecast kl_model_worker_forecast(const kl_snapshot *s, uint32_t worker) {
     kl_lane l = lane_of(s, worker);
-    return l.rate > 0 ? (kl_forecast){.unit_s = 1 / l.rate, .free_s = l.free_s} : (kl_forecast){0};
+    kl_forecast f = {0};
+    add_lane(&l, &f);
+    return f;
 }
 
 kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
@@ -52,9 +61,8 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
         return (kl_forecast){0};
     double mean_rate = kl_crew_mean_rate(s->crew), longest_s = kl_crew_longest_s(s->crew);
     double level = level_s(s, s->left_units, 0, UINT32_MAX, longest_s);
-    kl_forecast f = kl_model_worker_forecast(s, worker);
-    f.rate_units_per_s = mean_rate * c->present;
-    f.left_s = fmax(level, longest_s);
+    kl_lane own = lane_of(s, worker);
+    kl_forecast f = {.rate_units_per_s = mean_rate * c->present, .left_s = fmax(level, longest_s)};
     if (f.left_s > 0) {
         double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
         double off = 1.96 * sqrt(relative_variance(s, c, task));
@@ -62,7 +70,9 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
         /* add one task, because a worker's last task may have just begun */
         f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task;
     }
-    f.share_units = fmin(fmax(0, level - f.free_s) * lane_of(s, worker).rate, s->left_units);
+    add_lane(&own, &f);
+    if (own.rate > 0)
+        f.share_units = fmin(fmax(0, level - own.free_s) * own.rate, s->left_units);
     return f;
 }
 

@@ -24,7 +24,7 @@ enum { SAMPLE_SWEEPS = 3 };
 /* Shares that are reported if ranks share cores with each other. Other ranks do not count as load. So a rank
  * reports 1, or OTHERS_SHARE if other processes use the cores. But in short sweeps, ranks on one core wait
  * for each other. So ranks for which no core is left report EXTRA_SHARE, and the loop tries to give them no
- * rows. */
+ * rows. EXTRA_SHARE does not depend on other processes, and is clearly smaller than OTHERS_SHARE. */
 static const double OTHERS_SHARE = 0.5, EXTRA_SHARE = 0.25;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;

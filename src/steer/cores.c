@@ -12,12 +12,12 @@ static const double NOISE = 0.1;
 static const double FREE_PART = 0.95;
 /* any other report counts only after such reports have come for this number of seconds */
 static const double LASTING_S = 0.3;
-/* if a part has changed by more than this since trials of shares began, another load has begun */
+/* if a part has changed by more than this, another load has begun */
 static const double CHANGED = 0.2;
 
 void kl_cores_init(kl_cores *c, uint32_t ranks) {
     for (uint32_t r = 0; r < ranks; r++)
-        c->part[r] = c->then[r] = c->past[r] = 1;
+        c->part[r] = c->then[r] = 1;
 }
 
 static void learn_one(kl_cores *c, uint32_t r, double step_s) {
@@ -34,19 +34,15 @@ void kl_cores_learn(kl_cores *c, uint32_t ranks, const kl_rank_report *reports, 
     }
 }
 
-static bool differ(const kl_cores *c, uint32_t ranks, const double *from) {
+bool kl_cores_differ(const kl_cores *c, uint32_t ranks, const double *parts) {
     double most = 0;
     for (uint32_t r = 0; r < ranks; r++)
-        most = kl_larger(most, fabs(c->part[r] - from[r]));
+        most = kl_larger(most, fabs(c->part[r] - parts[r]));
     return most > CHANGED;
 }
 
 bool kl_cores_changed(const kl_cores *c, uint32_t ranks) {
-    return differ(c, ranks, c->then);
-}
-
-bool kl_cores_again(const kl_cores *c, uint32_t ranks) {
-    return !differ(c, ranks, c->past);
+    return kl_cores_differ(c, ranks, c->then);
 }
 
 bool kl_cores_freed(const kl_cores *c, uint32_t ranks) {
@@ -58,11 +54,6 @@ bool kl_cores_freed(const kl_cores *c, uint32_t ranks) {
 
 void kl_cores_store(kl_cores *c, uint32_t ranks) {
     memcpy(c->then, c->part, ranks * sizeof *c->then);
-}
-
-void kl_cores_next(kl_cores *c, uint32_t ranks) {
-    memcpy(c->past, c->then, ranks * sizeof *c->past);
-    kl_cores_store(c, ranks);
 }
 
 double kl_cores_lasting_s(void) {

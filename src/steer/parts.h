@@ -11,6 +11,7 @@
  * - Outcome (kl_outcome; outcome.c): gain and cost of moves, and when balancing rests.
  * - Choice (kl_steer; choose.c): the decision between candidate shares.
  * - Cores (kl_cores; cores.c): the part of its core that each rank gets.
+ * - Found (kl_found; found.c): which shares were best under the last loads.
  * - Short sweeps (kl_short; short.c): shares that are tried if sweeps are shorter than the scheduler's time
  *   slices.
  * - Trial (kl_trial; trial.c): equal shares that are tried now and then.
@@ -185,14 +186,19 @@ typedef struct kl_cores {
     double *seen;      /* seen[r]: the part that rank r reported last */
     double *part;      /* part[r]: the part that decisions use */
     double *differs_s; /* differs_s[r]: seconds for which reports have differed from part[r] */
-    double *then;      /* then[r]: the value of part[r] when trials of shares last began */
-    double *past;      /* past[r]: the value of part[r] under the load before that */
+    double *then;      /* then[r]: the value of part[r] when the present load or trials last began */
 } kl_cores;
 
-typedef struct kl_found { /* The result of trials under a load. */
+/* The kind of shares (choice) that trials found best under a load. The load is known by the part of its core
+ * that each rank gets. */
+typedef struct kl_found {
+    double *part; /* part[r] of rank r */
+    double at_s;  /* time at which the trials ended; 0: no trials have ended */
     int choice;
-    double at_s; /* when the trials ended; 0: there is no result */
+    uint64_t depth; /* number of sweeps between two exchanges of ghost rows, with KL_CHOICE_DEEP */
 } kl_found;
+
+enum { KL_LOADS = 4 }; /* number of loads whose best choice is remembered */
 
 typedef struct kl_short {
     kl_cores cores;
@@ -200,9 +206,8 @@ typedef struct kl_short {
     double seen_s;  /* last time at which the conditions for trials held; 0: never */
     double again_s; /* if ranks share cores: no trials before this time, because equal shares were best */
     double pause_s; /* seconds without trials after the last series of trials */
-    /* found: result under the present load, with the parts of cores in cores.then; past: under the load
-     * before it, with the parts in cores.past */
-    kl_found found, past;
+    kl_found found[KL_LOADS];
+    bool stored;     /* true: the present choice is in `found` already */
     kl_tried waited; /* measurements with equal shares, made while a load was too recent to count */
     bool loaded;     /* true: in the last round, there was a load that was too recent to count */
     /* used with KL_CHOICE_DEEP: number of sweeps for which ghost rows are exchanged at once */
@@ -246,18 +251,22 @@ void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_pl
 /* cores.c */
 void kl_cores_init(kl_cores *c, uint32_t ranks);
 void kl_cores_learn(kl_cores *c, uint32_t ranks, const kl_rank_report *reports, double step_s);
-/* Return whether a rank gets another part of its core than when trials of shares last began. */
+/* Return whether a rank gets clearly another part of its core than the part in the array. */
+bool kl_cores_differ(const kl_cores *c, uint32_t ranks, const double *parts);
+/* Return whether a rank gets another part of its core than when the present load or trials last began. */
 bool kl_cores_changed(const kl_cores *c, uint32_t ranks);
-/* Return whether the ranks get the same parts again as under the load before the last one. */
-bool kl_cores_again(const kl_cores *c, uint32_t ranks);
-/* Return whether no rank gets less of its core than when trials of shares last began. */
+/* Return whether no rank gets less of its core than then. */
 bool kl_cores_freed(const kl_cores *c, uint32_t ranks);
-/* Store the present parts, because trials of shares begin. */
+/* Store the present parts, because another load or trials of shares begin. */
 void kl_cores_store(kl_cores *c, uint32_t ranks);
-/* Store the present parts as those of another load. */
-void kl_cores_next(kl_cores *c, uint32_t ranks);
 /* Return the seconds after which a load on a core counts. */
 double kl_cores_lasting_s(void);
+/* found.c */
+/* Store the result of trials that ended at result->at_s, under the present load. result->part is not used. */
+void kl_found_store(kl_found found[KL_LOADS], const kl_cores *c, uint32_t ranks, const kl_found *result);
+/* Return what trials found under the present load earlier. NULL: nothing, or it was found long ago. */
+const kl_found *kl_found_before(const kl_found found[KL_LOADS], const kl_cores *c, uint32_t ranks,
+                                double now_s);
 /* short.c */
 void kl_short_init(kl_short *t, uint32_t ranks);
 /* If sweeps are so short that speeds do not show the effect of shares, decide by trying shares. *tries:

@@ -16,8 +16,6 @@ static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
 /* equal shares need no trial if this number of rounds was measured with them just before the trials */
 enum { LEAST_WAITED = 3 };
-/* the result of trials under a load is used again for this number of seconds */
-static const double KNOWN_S = 60;
 /* seconds without trials if equal shares were best and ranks share cores: at first, and at most */
 static const double FIRST_PAUSE_S = 10, LONGEST_PAUSE_S = 80;
 static const double CALM_S =
@@ -118,30 +116,35 @@ static kilter_status next_choice(kl_steer *s, double now_s) {
     return status;
 }
 
+/* If trials have just ended, remember their result. If the load changed meanwhile, they have none. */
 static void store_found(kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
-    if (!c->active || !c->holds || c->hold == 0)
+    bool ended = c->holds && c->hold > 0 && !t->stored;
+    if (!ended || kl_cores_changed(&t->cores, o->options.ranks))
         return;
-    t->found.choice = c->held;
-    if (t->found.at_s == 0)
-        t->found.at_s = o->now_s;
+    kl_found result = {.at_s = o->now_s, .choice = c->held, .depth = t->depth};
+    kl_found_store(t->found, &t->cores, o->options.ranks, &result);
+    t->stored = true;
 }
 
-/* A load began or ended. If the load before it has come again, keep the choice that was best under it, and
+/* Another load begins. If trials have found the best choice under this load before, keep this choice, and
  * return true. */
-static bool change_load(kl_short *t, const kl_outlook *o) {
+static bool change_load(kl_steer *s) {
+    const kl_outlook *o = &s->outlook;
+    kl_short *t = &s->trying;
     uint32_t ranks = o->options.ranks;
-    kl_found before = t->past;
-    bool known = kl_cores_again(&t->cores, ranks) && before.at_s > 0 && o->now_s - before.at_s < KNOWN_S;
+    const kl_found *known = kl_found_before(t->found, &t->cores, ranks, o->now_s);
     if (o->options.crowded && kl_cores_freed(&t->cores, ranks))
         t->slices.held = KL_CHOICE_EQUAL; /* what helped under the load may not help without it */
-    kl_cores_next(&t->cores, ranks);
-    t->past = t->found;
-    t->found = known ? before : (kl_found){0};
+    kl_cores_store(&t->cores, ranks);
     t->pause_s = t->again_s = 0;
-    if (known)
-        kl_slices_resume(&t->slices, before.choice);
-    return known;
+    s->is_barred = false; /* a rank may have memory now */
+    if (!known)
+        return false;
+    kl_slices_resume(&t->slices, known->choice);
+    t->depth = known->depth;
+    t->stored = true;
+    return true;
 }
 
 /* Count the round as a measurement of the kind of shares that the rows have. In a trial, a round before the
@@ -153,17 +156,14 @@ static void count_round(kl_steer *s, double took_s) {
     bool placed = t->placed == c->choice, changed = kl_cores_changed(&t->cores, o->options.ranks);
     if (c->active && !c->holds && !placed)
         return;
-    bool known = changed && (c->holds || !c->active) && change_load(t, o);
+    bool known = changed && (c->holds || !c->active) && change_load(s);
     if (!known && kl_slices_next(c, placed ? o->sweeps : 0, took_s, changed, o->now_s)) {
         kl_cores_store(&t->cores, o->options.ranks);
-        if (!c->holds) /* trials begin */
-            t->found.at_s = 0;
-        s->is_barred = false; /* a rank may have memory now */
+        t->stored = false;
+        s->is_barred = false;
         if (!c->holds && t->waited.rounds >= LEAST_WAITED)
             kl_slices_know_equal(c, &t->waited);
     }
-    if (!changed)
-        store_found(t, o);
     t->waited = (kl_tried){0};
     t->loaded = false;
 }
@@ -248,7 +248,9 @@ static void pause_trials(kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     if (!o->options.crowded || !c->holds || c->held != KL_CHOICE_EQUAL || kl_volume(o, o->equal) > 0)
         return;
-    t->pause_s = kl_larger(FIRST_PAUSE_S, kl_smaller(2 * t->pause_s, LONGEST_PAUSE_S));
+    if (c->hold > 0) /* after trials, and not because there was no time for trials */
+        t->pause_s = 2 * t->pause_s;
+    t->pause_s = kl_larger(FIRST_PAUSE_S, kl_smaller(t->pause_s, LONGEST_PAUSE_S));
     t->again_s = o->now_s + t->pause_s;
 }
 
@@ -264,6 +266,7 @@ static kilter_status decide(kl_steer *s, double took_s, double now_s, kl_steer_p
         kl_proof_end(proof, s->outlook.now_s, KL_PROVED_NOTHING);
     count_round(s, took_s);
     kilter_status status = next_choice(s, now_s);
+    store_found(&s->trying, &s->outlook);
     if (status == KILTER_OK)
         propose(s, now_s, plan);
     pause_trials(&s->trying, &s->outlook);

@@ -293,6 +293,11 @@ void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char re
             slice.text, name, kl_say_s(s->trying_s).text);
         return;
     }
+    if (s->tries == 0) {
+        snprintf(reason, KL_REASON_BYTES, "best under this load before, for time slices of %s: %s",
+                 slice.text, name);
+        return;
+    }
     size_t at =
         (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for time slices of %s: %s", slice.text, name);
     for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {

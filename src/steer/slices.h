@@ -67,7 +67,7 @@ uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, 
  * then the last best choice is kept. Return whether a new series of trials begins, or would begin if
  * there were time. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
-/* Keep the choice that earlier trials under this load found best, and try nothing for some rounds. */
+/* Keep the choice that earlier trials under this load found best. The next trials begin some rounds later. */
 void kl_slices_resume(kl_slices *slices, int choice);
 /* In a series of trials that has just begun, use an earlier measurement of equal shares instead of a trial.
  */

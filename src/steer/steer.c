@@ -236,10 +236,13 @@ static bool allocate(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     size_t ranks = o->options.ranks;
     kl_cores *c = &s->trying.cores;
+    kl_found *f = s->trying.found;
     kl_place **places[] = {&o->here, &o->previous,   &o->equal,  &o->spare,          &s->outcome.anchor,
                            &s->left, &s->trial.kept, &s->barred, &s->mean.halves[0], &s->mean.halves[1]};
-    double **numbers[] = {&o->scratch, &o->weight, &o->moving.reported_s, &c->seen, &c->part, &c->differs_s,
-                          &c->then,    &c->past};
+    double **numbers[] = {&o->scratch, &o->weight, &o->moving.reported_s,
+                          &c->seen,    &c->part,   &c->differs_s,
+                          &c->then,    &f[0].part, &f[1].part,
+                          &f[2].part,  &f[3].part};
     enum { PLACES = sizeof places / sizeof *places, NUMBERS = sizeof numbers / sizeof *numbers };
     s->places = calloc((PLACES + KL_CANDIDATES) * (ranks + 1), sizeof *s->places);
     s->numbers = calloc(NUMBERS * ranks, sizeof *s->numbers);

@@ -1,8 +1,9 @@
 /* How an MPI rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and
  * again. Between two checks it spins, yields or sleeps. A rank with a core for itself spins, which is
  * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. If Open MPI
- * itself yields in each check, such a rank checks on, as in plain MPI. */
-/* On a core that it shares with other processes, any other rank sleeps. Spinning would use up CPU time that
+ * itself yields in each check, a rank that shares its cores with other ranks keeps checking, as in plain MPI.
+ */
+/* On a core that it shares with other processes, a rank usually sleeps. Spinning would use up CPU time that
  * the rank needs when the message comes. Yielding would give the core away for a whole time slice. A thread
  * that slept gets the core at once when it is woken. */
 #include "transport/wait_mpi.h"
