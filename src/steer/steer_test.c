@@ -847,6 +847,28 @@ static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
     }
 }
 
+/* Ranks share cores, and moving half of the rows takes 0.5 s. Check that no choice is tried at first, and
+ * that choices are tried when this is a small part of the time. */
+static void shares_are_tried_late_if_moves_take_long(void **state) {
+    (void)state;
+    cores_world w = cores_world_of(2, 1e-4);
+    double tried_s = 0;
+    kl_steer_free(w.steer);
+    w.steer = kl_steer_new(&(kl_steer_options){.iterations = 1000,
+                                               .ranks = 2,
+                                               .least = 1,
+                                               .quantum_s = 4e-3,
+                                               .crowded = true,
+                                               .move = {1e-3, 1e-3}});
+    while (w.now_s < 60) {
+        cores_round(&w, rows_of(&w, 0) == 1000 ? 1e-3 : 2e-3);
+        if (tried_s == 0 && strstr(w.plan.judgement.reason, "trying nothing"))
+            tried_s = w.now_s;
+    }
+    assert_true(tried_s > 15);
+    kl_steer_free(w.steer);
+}
+
 /* The ranks share cores. Equal shares are best under one load. All rows should be on the first rank under the
  * other load. Each load lasts until the time in the table. Check that the best choice under a load is used at
  * once when this load comes again. Check that it is tried again if it was found long ago. While a load is too
@@ -1180,6 +1202,7 @@ int main(void) {
         cmocka_unit_test(all_rows_on_the_free_core_are_tried_although_the_forecast_is_longer),
         cmocka_unit_test(rows_move_where_ranks_share_cores_and_no_trial_helped),
         cmocka_unit_test(a_load_that_changes_ends_the_pause_after_trials),
+        cmocka_unit_test(shares_are_tried_late_if_moves_take_long),
         cmocka_unit_test(a_load_that_comes_again_needs_no_trials),
         cmocka_unit_test(equal_shares_need_no_trial_after_a_wait),
         cmocka_unit_test(rows_stay_if_cores_near_the_limit_vary),
