@@ -817,8 +817,8 @@ static bool begins_to_say(const cores_world *w, const char *text, const char *la
 }
 
 /* Ranks share cores, and the load of a core changes again and again. Trials cost nothing, or more time than
- * they may take. Check that each change ends the pause after trials. A load that is not known is tried. For a
- * known load, the best choice is taken at once. Shares are tried again soon after the last change. */
+ * they may take. Check that each change ends the pause after trials. Under an unknown load, shares are tried.
+ * Under a known load, the best choice is used at once. Shares are tried again soon after the last change. */
 static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
     static const struct {
         double body_s;
@@ -869,10 +869,10 @@ static void shares_are_tried_late_if_moves_take_long(void **state) {
     kl_steer_free(w.steer);
 }
 
-/* The ranks share cores. Equal shares are best under one load. All rows should be on the first rank under the
- * other load. Each load lasts until the time in the table. Check that the best choice under a load is used at
- * once when this load comes again. Check that it is tried again if it was found long ago. While a load is too
- * recent to count, the shares that were best before it take ten times as long. */
+/* Ranks share cores, and two loads alternate. Equal shares are best under one of them, and all rows on the
+ * first rank under the other. Each load lasts until the time in the table. Check that the shares that were
+ * best under a load are used at once when it comes again. If trials under this load were long ago, shares are
+ * tried again. Until a new load counts, the former best shares take up to ten times as long. */
 static void a_load_that_comes_again_needs_no_trials(void **state) {
     static const struct {
         double until_s;
@@ -957,8 +957,8 @@ static void a_refusal_under_one_load_is_forgotten_under_another(void **state) {
     }
 }
 
-/* Ranks share cores. All rows on the first rank are best under the first load. Under the second one the move
- * to these shares is refused. Check that the rows move when the first load comes again. */
+/* Ranks share cores. All rows on the first rank are best under two loads. Under the second one, every move to
+ * unequal shares is refused. Check that the rows move when the first load comes again. */
 static void a_refusal_does_not_bar_shares_that_were_best_before(void **state) {
     (void)state;
     cores_world w = cores_world_of(2, 1e-4);
