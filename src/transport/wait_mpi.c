@@ -1,8 +1,8 @@
 /* How an MPI rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and
  * again. Between two checks it spins, yields or sleeps. A rank with a core for itself spins, which is
  * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. If Open MPI
- * itself yields in each check, a rank that shares its cores with other ranks keeps checking, as in plain MPI.
- */
+ * itself yields in each check, a rank keeps checking, as in plain MPI. Its first check has then given away
+ * the time slice already, so sleeping would only add the time to wake. */
 /* On a core that it shares with other processes, a rank usually sleeps. Spinning would use up CPU time that
  * the rank needs when the message comes. Yielding would give the core away for a whole time slice. A thread
  * that slept gets the core at once when it is woken. */
@@ -152,7 +152,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    if (wait->shares_cores ? wait->crowd.alone || wait->mpi_yields : !wait->core.sleeps && wait->measured)
+    bool alone = wait->shares_cores ? wait->crowd.alone : !wait->core.sleeps && wait->measured;
+    if (alone || wait->mpi_yields)
         return waited_s < wait->spin_s;
     return wait->usual_s < SHORT_WAIT_S && waited_s < fmin(SHORT_SPIN_S, wait->spin_s);
 }
