@@ -67,7 +67,7 @@ double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
     return sum.servers / sum.weight / s->task_s;
 }
 
-/* --- the stations of a farm --- */
+/* --- the cost of messages --- */
 
 double kl_message_fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
@@ -119,15 +119,113 @@ static double more_s(const kl_load *l, double chunks) {
  * apply to them. */
 static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
-static kl_station cores_of(const kl_load *l, double chunks) {
+/* CPU seconds that a task costs on the master's host */
+typedef struct cpu_use {
+    double own_s;    /* of the master's process */
+    double thread_s; /* the part of own_s of the busiest thread */
+    double theirs_s; /* of workers */
+} cpu_use;
+
+/* Return the CPU seconds of the master's busiest thread for messages. One thread deals, others send and
+ * receive. */
+static double thread_s(const kl_load *l, double chunks) {
+    double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks);
+    double times = 1 + more_s(l, chunks) / l->use.farm_s;
+    return times * fmax(l->answer_s * l->chunks, others_s);
+}
+
+static cpu_use cpu_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) *
                                            l->use.local_tasks / l->use.tasks;
+    double longest_s = l->apart ? 0 : thread_s(l, chunks);
+    return (cpu_use){own_s / l->use.tasks, longest_s / l->use.tasks, theirs_s / l->use.tasks};
+}
+
+/* --- how CPU time grows with the number of workers --- */
+
+/* If there are more than CACHED workers per core, CPU time grows as this power of their number, because
+ * threads are switched more often. The page docs/explanation/model.md says where the numbers below come from.
+ */
+static const double CACHED = 3, DEARER = 0.05;
+
+static double dearer(const kl_load *l, uint32_t workers) {
+    double least = CACHED * l->use.cores;
+    return pow(fmax(workers, least) / fmax(l->workers, least), DEARER);
+}
+
+/* The caches hold CACHE_BYTES of the workers' chunks. Other bytes cost more CPU seconds. A byte of a result
+ * costs its worker RESULT_BYTE_S more, and a byte of an input costs each side INPUT_BYTE_S more. A byte of an
+ * input outside the caches costs its sender COPIED_BYTE_S in total. */
+static const double CACHE_BYTES = 8e6, RESULT_BYTE_S = 0.25e-9, INPUT_BYTE_S = 0.05e-9,
+                    COPIED_BYTE_S = 0.14e-9;
+
+static double outside_caches(double workers, double chunk_bytes) {
+    return 1 - fmin(1, CACHE_BYTES / (workers * chunk_bytes));
+}
+
+/* Return how much larger the part of `bytes` outside the caches is than in the measured run. */
+static double more_outside(const kl_load *l, uint32_t workers, double chunks, double bytes) {
+    return bytes > 0 ? outside_caches(workers, bytes / chunks) - outside_caches(l->workers, bytes / l->chunks)
+                     : 0;
+}
+
+/* Return the CPU seconds that a task of cpu_s needs more if `more` of its bytes are outside the caches; below
+ * 0 if fewer are. outside_s: CPU seconds if all bytes are outside; added_s: the part of outside_s that caches
+ * would save. */
+static double spilled_s(double more, double added_s, double outside_s, double cpu_s) {
+    return more > 0 ? fmin(more * added_s, fmax(0, outside_s - cpu_s)) : more * fmin(added_s, cpu_s);
+}
+
+static cpu_use spilled(const kl_load *l, uint32_t workers, double chunks, cpu_use cpu) {
+    double in = l->to_workers * l->use.bytes, out = l->use.bytes - in;
+    double more_in = more_outside(l, workers, chunks, in), more_out = more_outside(l, workers, chunks, out);
+    double in_s = in / l->use.tasks * INPUT_BYTE_S, out_s = out / l->use.tasks * RESULT_BYTE_S;
+    double copied_s = in / l->use.tasks * COPIED_BYTE_S;
+    double own_s = l->apart ? 0 : spilled_s(more_in, in_s, copied_s, cpu.own_s);
+    double near = l->use.local_tasks / l->use.tasks;
+    return (cpu_use){own_s, own_s,
+                     near * (spilled_s(more_in, in_s, copied_s, cpu.theirs_s) +
+                             spilled_s(more_out, out_s, out_s, cpu.theirs_s))};
+}
+
+/* SWITCH_S: seconds that a worker loses when it wakes, if another worker has used its core and caches.
+ * COMPUTES: workers that compute for less than this part of a task's time are assumed to wake once per task.
+ */
+static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
+
+static bool wakes_in_tasks(const kl_load *l) {
+    return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
+}
+
+double kl_model_roused_s(const kl_load *l, uint32_t workers) {
+    double alone_then = fmin(1, l->use.cores / (double)l->workers),
+           alone = fmin(1, l->use.cores / (double)workers);
+    if (!wakes_in_tasks(l))
+        return 0;
+    double asleep_s = (1 - among_many(l)) * l->use.local_s / l->use.local_tasks;
+    double each_s = fmin(wake_s(l), asleep_s);
+    return each_s * (alone_then * alone_then - alone * alone) * l->use.local_tasks / l->use.tasks;
+}
+
+/* Return the CPU seconds of a task with this number of workers, without the time that switches cost. */
+static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks) {
+    cpu_use cpu = cpu_of(l, chunks), more = spilled(l, workers, chunks, cpu);
+    double times = dearer(l, workers);
+    cpu.own_s += more.own_s;
+    cpu.thread_s += more.thread_s;
+    cpu.theirs_s += more.theirs_s - kl_model_roused_s(l, workers);
+    return (cpu_use){times * cpu.own_s, times * cpu.thread_s, times * cpu.theirs_s};
+}
+
+/* --- the stations of a farm --- */
+
+static kl_station cores_of(const kl_load *l, cpu_use cpu) {
     /* CPU seconds that a worker uses per second of a task, at least 1; more if tasks use several threads */
     double threads = 1;
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
-    return (kl_station){(own_s + theirs_s) / l->use.tasks / threads, l->use.cores / threads};
+    return (kl_station){(cpu.own_s + cpu.theirs_s) / threads, l->use.cores / threads};
 }
 
 /* Return the CPU seconds for sending and receiving on the master's host. A worker is assumed to need as much
@@ -135,13 +233,6 @@ static kl_station cores_of(const kl_load *l, double chunks) {
 static double sending_s(const kl_load *l, double chunks) {
     double farm_s = l->use.farm_s + more_s(l, chunks);
     return fmin(l->use.local_s, farm_s * l->use.local_tasks / l->use.tasks) + (l->apart ? 0 : farm_s);
-}
-
-static kl_station messages_of(const kl_load *l, double chunks) {
-    /* CPU time of the threads that send and receive; dealing is done by another thread */
-    double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks);
-    double times = 1 + more_s(l, chunks) / l->use.farm_s;
-    return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
 
 /* Return the seconds that the bytes of a task need on a link, in the direction that carries more bytes. */
@@ -170,11 +261,12 @@ bool kl_load_known(const kl_load *l) {
 static const double SEVERAL = 2;
 
 /* Return a number proportional to the number of rounds. Each round deals the same part of the remaining
- * tasks, until chunks are as small as the master can deal in time. */
+ * tasks, until chunks reach their least size. This is the size that the master can deal in time, or the mean
+ * size in the measured run, if it is smaller.
+ */
 static double rounds_of(const kl_load *l, double workers) {
-    double answer_s =
-        among_many(l) * l->answer_s * kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
-    double least = l->task_s > 0 ? fmax(1, (workers - 1) * answer_s / l->task_s) : 1;
+    double least = (workers - 1) * among_many(l) * l->answer_s / l->task_s;
+    least = fmax(1, fmin(least, l->use.tasks / l->chunks));
     return log1p(l->use.tasks / workers / least);
 }
 
@@ -192,39 +284,38 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
-enum { SHARED = KL_SHARED_LINKS + 1 };
+/* BUSIEST_CORE: the core of the master's busiest thread. It does the work of this thread and its part of the
+ * other work, because workers that sleep and wake stay on their cores. */
+enum { BUSIEST_CORE = KL_SHARED_LINKS + 1, STATIONS };
 
-static void stations_of(const kl_load *l, uint32_t workers, double chunks, kl_station stations[SHARED]) {
+static kl_station busiest_core_of(const kl_load *l, uint32_t workers, cpu_use cpu) {
+    double even_s = (cpu.own_s + cpu.theirs_s) / l->use.cores;
+    double uneven_s = cpu.thread_s * (1 - 1.0 / l->use.cores);
+    double crowd =
+        1 - fmin(1, l->use.cores / (double)workers); /* part of the workers that have to share a core */
+    return (kl_station){wakes_in_tasks(l) && crowd > 0 ? even_s + crowd * uneven_s : 0, 1};
+}
+
+static void stations_of(const kl_load *l, uint32_t workers, double chunks, cpu_use cpu,
+                        kl_station stations[STATIONS]) {
     stations[KL_SHARED_NOTHING] = (kl_station){0, 1};
-    stations[KL_SHARED_CORES] = cores_of(l, chunks);
-    stations[KL_SHARED_MESSAGES] = messages_of(l, chunks);
+    stations[KL_SHARED_CORES] = cores_of(l, cpu);
+    stations[BUSIEST_CORE] = busiest_core_of(l, workers, cpu);
+    stations[KL_SHARED_MESSAGES] = (kl_station){thread_s(l, chunks) / l->use.tasks, 1};
     stations[KL_SHARED_CALLBACKS] = (kl_station){l->use.callbacks_s / l->use.tasks, 1};
     stations[KL_SHARED_LINK] = (kl_station){l->own_links ? 0 : crowded(l, workers) * link_s(l), 1};
     stations[KL_SHARED_LINKS] = (kl_station){l->own_links ? link_s(l) : 0, workers};
 }
 
 double kl_model_shared_s(const kl_load *l, double chunks) {
-    kl_station stations[SHARED];
+    kl_station stations[STATIONS];
     double longest_s = 0;
     if (!kl_load_known(l))
         return 0;
-    stations_of(l, l->workers, chunks, stations);
-    for (int i = 0; i < SHARED; i++)
+    stations_of(l, l->workers, chunks, cpu_of(l, chunks), stations);
+    for (int i = 0; i < BUSIEST_CORE; i++)
         longest_s = fmax(longest_s, l->use.tasks * stations[i].task_s / stations[i].servers);
     return longest_s;
-}
-
-/* If there are more than CACHED workers per core, CPU time grows as a power of their number. Threads are
- * switched more often, and results leave the caches before the master reads them. docs/explanation/model.md
- * says where the three numbers come from. */
-static const double CACHED = 3, DEARER = 0.025, MOVED = 0.4;
-static const double COPIED = 4e9; /* speed of copying results, in bytes per second */
-
-static double dearer(const kl_load *l, uint32_t workers) {
-    double least = CACHED * l->use.cores, then = fmax(l->workers, least), now = fmax(workers, least);
-    double cpu_s = l->use.farm_s + l->use.callbacks_s + l->use.local_s;
-    double bytes = fmin(1, (1 - l->to_workers) * l->use.bytes / COPIED / cpu_s);
-    return pow(now / then, DEARER + MOVED * bytes);
 }
 
 /* Return the tasks per second of the cores. A thread that wakes goes to its previous core, even if another
@@ -246,54 +337,34 @@ static double rate_of(const kl_station *stations, int i, double task_s, uint32_t
                                 : kl_station_rate(&stations[i], away_s, workers);
 }
 
-/* SWITCH_S: seconds that a worker loses when it wakes, if another worker has used its core and caches.
- * COMPUTES: workers that compute for less than this part of a task's time are assumed to wake once per task.
- */
-static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
-
-static bool wakes_in_tasks(const kl_load *l) {
-    return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
-}
-
-double kl_model_roused_s(const kl_load *l, uint32_t workers) {
-    double alone_then = fmin(1, l->use.cores / (double)l->workers),
-           alone = fmin(1, l->use.cores / (double)workers);
+/* Return the CPU seconds that a task needs because its worker was switched. */
+static double switching_s(const kl_load *l, uint32_t workers, cpu_use cpu) {
+    kl_station cores[KL_SHARED_CORES + 1] = {[KL_SHARED_CORES] = cores_of(l, cpu)};
+    const kl_station *c = &cores[KL_SHARED_CORES];
+    double others = 1 - fmin(1, c->servers / workers);
     if (!wakes_in_tasks(l))
         return 0;
-    double asleep_s = (1 - among_many(l)) * l->use.local_s / l->use.local_tasks;
-    double each_s = fmin(wake_s(l), asleep_s);
-    return each_s * (alone_then - alone) * l->use.local_tasks / l->use.tasks;
-}
-
-static double switching_s(const kl_load *l, uint32_t workers, const kl_station *stations) {
-    const kl_station *cores = &stations[KL_SHARED_CORES];
-    double others = 1 - fmin(1, cores->servers / workers);
-    if (!wakes_in_tasks(l))
-        return 0;
-    double used = rate_of(stations, KL_SHARED_CORES, l->task_s, workers) * cores->task_s / cores->servers;
+    double used = rate_of(cores, KL_SHARED_CORES, l->task_s, workers) * c->task_s / c->servers;
     return SWITCH_S * l->use.local_tasks / l->use.tasks * used * others;
 }
 
 static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
-    kl_station stations[SHARED];
+    kl_station stations[STATIONS];
     double chunks = kl_model_chunks(l, workers);
-    stations_of(l, workers, chunks, stations);
-    stations[KL_SHARED_CORES].task_s -= kl_model_roused_s(l, workers);
-    stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
-    stations[KL_SHARED_CORES].task_s += switching_s(l, workers, stations);
-    for (int i = KL_SHARED_CORES; i < SHARED; i++) {
+    cpu_use cpu = cpu_at(l, workers, chunks);
+    cpu.theirs_s += switching_s(l, workers, cpu);
+    stations_of(l, workers, chunks, cpu, stations);
+    for (int i = KL_SHARED_CORES; i < STATIONS; i++) {
         double rate = rate_of(stations, i, l->task_s, workers);
         double times = workers / (rate * l->task_s);
         if (times > limit.times)
-            limit = (kl_limit){.what = (kl_shared)i,
+            limit = (kl_limit){.what = i == BUSIEST_CORE ? KL_SHARED_CORES : (kl_shared)i,
                                .times = times,
                                .used = rate * stations[i].task_s / stations[i].servers,
                                .known = true};
     }
-    const kl_station *cores = &stations[KL_SHARED_CORES];
-    double cores_s = cores->task_s / cores->servers * l->use.cores * l->use.tasks;
-    limit.sending = fmin(1, sending_s(l, chunks) / cores_s);
+    limit.sending = fmin(1, sending_s(l, chunks) / (cpu.own_s + cpu.theirs_s) / l->use.tasks);
     return limit;
 }
 

@@ -95,7 +95,7 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
         kl_limit limit = kl_model_limit(&load, n);
         assert_int_equal(limit.what, KL_SHARED_CORES);
         /* CPU time grows with more than three workers per core */
-        double dearer = pow(fmax(1, n / 6.0), 0.025);
+        double dearer = pow(fmax(1, n / 6.0), 0.05);
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
@@ -104,27 +104,61 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     assert_true(kl_model_limit(&load, 256).times > 1.5);
 }
 
-/* Return the exponent with which CPU time grows with the number of workers, if there are many more workers
- * than cores. */
-static double power_of(const kl_load *load) {
-    return log2(kl_model_limit(load, 128).times / kl_model_limit(load, 64).times) - 1;
+/* Return the CPU seconds of a task with many workers, as a multiple of those with 2 workers. The tasks only
+ * compute, so the cores are the limit. */
+static double growth_of(const kl_load *load, uint32_t workers) {
+    return kl_model_limit(load, workers).times * 2 / workers;
 }
 
-static void results_make_cpu_time_dearer_than_computing(void **state) {
+/* CPU time must grow if the chunks of many workers leave the caches. It must not grow if the bytes of the
+ * measured run were outside the caches already, or cost as much as there. */
+static void bytes_outside_the_caches_cost_cpu_time(void **state) {
     (void)state;
-    kl_load load = computing();
-    load.use.farm_s = 1e-6;
-    assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
-    load.use.bytes = 4e9; /* copying the results takes one second for each second of CPU time */
-    assert_true(fabs(power_of(&load) - 0.425) < 1e-3);
-    load.use.bytes = 4e8;
-    assert_true(fabs(power_of(&load) - 0.065) < 1e-3);
-    /* bytes of inputs are never in the caches, so the number of workers does not matter */
-    load.to_workers = 1;
-    assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
-    load.use.bytes = 0;
-    load.use.farm_s = 0.5;
-    assert_true(power_of(&load) > 0.1);
+    static const struct {
+        double bytes, to_workers;
+        double cpu_s; /* CPU time of the workers for 1,000 tasks of 1 ms */
+        uint32_t measured, workers;
+        double least, most; /* limits of the CPU time, divided by that of 2 workers */
+    } rows[] = {
+        {0, 0, 1.0, 2, 64, 1.12, 1.13},   /* without bytes, only switches of threads cost more */
+        {1e9, 0, 1.0, 2, 64, 1.12, 1.13}, /* 1 ms for 1 MB is more than the bytes can cost */
+        {1e9, 0, 0.1, 2, 64, 2.6, 2.7},   {1e9, 0, 0.1, 64, 64, 1, 1.0001},
+        {1e7, 0, 0.1, 2, 64, 1.12, 1.13}, /* these chunks stay in the caches */
+        {1e9, 1, 0.05, 2, 64, 2.7, 2.8},  /* inputs cost both sides more */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_load load = computing();
+        load.workers = rows[i].measured;
+        load.chunks = load.use.tasks;
+        load.use.farm_s = 0.01;
+        load.use.local_s = rows[i].cpu_s;
+        load.task_s = rows[i].cpu_s / load.use.tasks;
+        load.use.bytes = rows[i].bytes;
+        load.to_workers = rows[i].to_workers;
+        double growth = growth_of(&load, rows[i].workers) / growth_of(&load, rows[i].measured);
+        if (growth < rows[i].least || growth > rows[i].most)
+            fail_msg("row %d: %g", (int)i, growth);
+    }
+}
+
+/* Workers that sleep stay on their cores, so the core of the master's thread must be the limit. Workers that
+ * compute must be spread over all cores. */
+static void a_busy_master_slows_the_workers_of_its_core(void **state) {
+    (void)state;
+    kl_load sleeps = computing();
+    sleeps.use.farm_s = sleeps.use.local_s = 0.1;
+    sleeps.chunks = sleeps.use.tasks;
+    sleeps.workers = 64;
+    sleeps.answer_s = sleeps.use.farm_s / sleeps.chunks; /* one thread needs all of this time */
+    kl_limit limit = kl_model_limit(&sleeps, 64);
+    assert_int_equal(limit.what, KL_SHARED_CORES);
+    /* the master's core does 0.1 ms of the master's work and half of the workers' work for each task */
+    assert_true(limit.times > 0.95 * 64 * 0.15 && limit.times < 1.05 * 64 * 0.15 && limit.used > 0.99);
+    kl_load computes = sleeps;
+    computes.use.local_s = 1;
+    assert_true(kl_model_limit(&computes, 64).times < 1.01 * 64 * 1.1 / 2);
+    sleeps.answer_s /= 2; /* two threads of the master can use two cores */
+    assert_true(kl_model_limit(&sleeps, 64).times < 0.9 * limit.times);
 }
 
 static void what_is_needed_most_limits(void **state) {
@@ -213,16 +247,16 @@ static void few_workers_wake_idle_cores(void **state) {
         double least_saved_s, most_saved_s; /* limits for the CPU seconds per task that the forecast saves */
     } rows[] = {
         {0.016, 0, 0, 2, 2, 0, 0}, /* the same number of workers as in the measured run saves nothing */
-        {0.030, 0, 0, 2, 4, 8.9e-6,
-         9.1e-6}, /* twice the number of workers saves half of the cost of waking */
-        {0.030, 0, 0, 2, 32, 16.8e-6, 17e-6}, /* many workers save nearly all of the cost of waking */
-        {0.030, 0, 0, 8, 16, 2.2e-6, 2.3e-6}, /* the measured run contains little of the cost of waking */
-        {0.004, 0, 0, 2, 4, 1.1e-6,
-         1.3e-6},                /* the forecast cannot save more than a part of the CPU time that was used */
+        {0.030, 0, 0, 2, 4, 13.4e-6,
+         13.6e-6}, /* twice the number of workers saves three quarters of the cost of waking */
+        {0.030, 0, 0, 2, 32, 17.8e-6, 18e-6}, /* many workers save nearly all of the cost of waking */
+        {0.030, 0, 0, 8, 16, 0.8e-6, 0.9e-6}, /* the measured run contains little of the cost of waking */
+        {0.004, 0, 0, 2, 4, 1.7e-6,
+         1.9e-6},                /* the forecast cannot save more than a part of the CPU time that was used */
         {0.6, 0, 0, 2, 4, 0, 0}, /* workers that compute most of the time hardly ever wake */
-        {0.030, 100e-6, 50e-6, 2, 4, 7e-6,
-         8e-6}, /* with this measured cost, half of the CPU time is lost by waking */
-        {0.030, 14e-6, 10e-6, 2, 4, 1.9e-6, 2.1e-6}, /* the measured cost of waking is small */
+        {0.030, 100e-6, 50e-6, 2, 4, 11e-6,
+         12e-6}, /* with this measured cost, half of the CPU time is lost by waking */
+        {0.030, 14e-6, 10e-6, 2, 4, 2.9e-6, 3.1e-6}, /* the measured cost of waking is small */
         {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* the measured cost of waking is 0 */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -397,7 +431,8 @@ int main(void) {
         cmocka_unit_test(a_station_keeps_its_bounds),
         cmocka_unit_test(a_million_workers_are_no_trouble),
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
-        cmocka_unit_test(results_make_cpu_time_dearer_than_computing),
+        cmocka_unit_test(bytes_outside_the_caches_cost_cpu_time),
+        cmocka_unit_test(a_busy_master_slows_the_workers_of_its_core),
         cmocka_unit_test(what_is_needed_most_limits),
         cmocka_unit_test(more_than_a_link_carries_went_over_several),
         cmocka_unit_test(a_busy_link_is_as_quick_as_the_run_shows),

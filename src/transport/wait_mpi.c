@@ -1,7 +1,7 @@
 /* How an MPI rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and
  * again. Between two checks it spins, yields or sleeps. A rank with a core for itself spins, which is
  * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. If Open MPI
- * itself yields in each check, a rank keeps checking, as in plain MPI. Its first check has then given away
+ * itself yields in each check, a rank keeps checking, as plain MPI does. Its first check has then given away
  * the time slice already, so sleeping would only add the time to wake. */
 /* On a core that it shares with other processes, a rank usually sleeps. Spinning would use up CPU time that
  * the rank needs when the message comes. Yielding would give the core away for a whole time slice. A thread
