@@ -27,6 +27,7 @@ double kl_glance_due_s(const kl_glance *g, double now_s) {
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;
+    as_dear.even = true; /* all cores are busy, so the work is divided evenly */
     return kl_model_limit(&as_dear, workers).times / workers;
 }
 

@@ -109,6 +109,8 @@ typedef struct kl_load {
     /* true: each worker has its own link, and the master's link can carry all of them at full speed */
     bool own_links;
     bool apart; /* true: the master has cores that no worker uses */
+    bool even;  /* true: the work of threads on the master's host is known to be divided evenly over its cores
+                 */
     /* CPU seconds that a sender, and also a receiver, needs for a byte of a message within the master's host;
      * 0: not known */
     double copy_s;
@@ -121,6 +123,7 @@ typedef struct kl_load {
 typedef enum kl_shared {
     KL_SHARED_NOTHING, /* no resource is a limit, so tasks take as long as they would alone */
     KL_SHARED_CORES,
+    KL_SHARED_CORE,     /* the core of the master's busiest thread, which workers use, too */
     KL_SHARED_MESSAGES, /* the busiest of the master's threads that send, receive or deal */
     KL_SHARED_CALLBACKS,
     KL_SHARED_LINK,  /* the link of the master's host */
@@ -135,9 +138,9 @@ typedef struct kl_limit {
     bool known;     /* false: nothing is known about shared resources, so the model sets no limit */
 } kl_limit;
 
-/* Set task_s, beyond and own_links of a load whose other fields are set. The run took elapsed_s, and its
- * tasks took task_s on average. The cost per_byte_s is lowered if the link could not have carried the run's
- * bytes at this cost. Return the part of task_s in which the workers had their cores for themselves. */
+/* Set task_s, beyond, own_links and even of a load whose other fields are set. The run took elapsed_s, and
+ * its tasks took task_s on average. The cost per_byte_s is lowered if the link could not have carried the
+ * run's bytes at this cost. Return the part of task_s in which the workers had their cores for themselves. */
 double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
 /* Return whether enough is known for kl_model_limit() to find a limit. */
 bool kl_load_known(const kl_load *load);

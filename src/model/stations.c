@@ -119,11 +119,11 @@ static double more_s(const kl_load *l, double chunks) {
  * apply to them. */
 static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
-/* CPU seconds that a task costs on the master's host */
+/* CPU seconds that a task costs on the master's host, and on a host of the master's own */
 typedef struct cpu_use {
     double own_s;    /* of the master's process */
-    double thread_s; /* the part of own_s of the busiest thread */
-    double theirs_s; /* of workers */
+    double thread_s; /* the part of own_s of the busiest thread for messages */
+    double theirs_s; /* of workers on the master's host */
 } cpu_use;
 
 /* Return the CPU seconds of the master's busiest thread for messages. One thread deals, others send and
@@ -135,11 +135,14 @@ static double thread_s(const kl_load *l, double chunks) {
 }
 
 static cpu_use cpu_of(const kl_load *l, double chunks) {
-    double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
+    double own_s = l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) *
                                            l->use.local_tasks / l->use.tasks;
-    double longest_s = l->apart ? 0 : thread_s(l, chunks);
-    return (cpu_use){own_s / l->use.tasks, longest_s / l->use.tasks, theirs_s / l->use.tasks};
+    return (cpu_use){own_s / l->use.tasks, thread_s(l, chunks) / l->use.tasks, theirs_s / l->use.tasks};
+}
+
+static double local_part(const kl_load *l) {
+    return l->use.local_tasks / l->use.tasks;
 }
 
 /* --- how CPU time grows with the number of workers --- */
@@ -154,9 +157,10 @@ static double dearer(const kl_load *l, uint32_t workers) {
     return pow(fmax(workers, least) / fmax(l->workers, least), DEARER);
 }
 
-/* The caches hold CACHE_BYTES of the workers' chunks. Other bytes cost more CPU seconds. A byte of a result
- * costs its worker RESULT_BYTE_S more, and a byte of an input costs each side INPUT_BYTE_S more. A byte of an
- * input outside the caches costs its sender COPIED_BYTE_S in total. */
+/* The caches hold CACHE_BYTES of the inputs in the workers' chunks, and as much of their results. Other bytes
+ * cost more CPU seconds. A byte of a result costs its worker RESULT_BYTE_S more, and a byte of an input costs
+ * each side INPUT_BYTE_S more. A byte of an input outside the caches costs each side COPIED_BYTE_S in total.
+ */
 static const double CACHE_BYTES = 8e6, RESULT_BYTE_S = 0.25e-9, INPUT_BYTE_S = 0.05e-9,
                     COPIED_BYTE_S = 0.14e-9;
 
@@ -164,29 +168,32 @@ static double outside_caches(double workers, double chunk_bytes) {
     return 1 - fmin(1, CACHE_BYTES / (workers * chunk_bytes));
 }
 
-/* Return how much larger the part of `bytes` outside the caches is than in the measured run. */
+/* Return how much larger the part of `bytes` outside the caches is than in the measured run. Only workers on
+ * the master's host are counted. */
 static double more_outside(const kl_load *l, uint32_t workers, double chunks, double bytes) {
-    return bytes > 0 ? outside_caches(workers, bytes / chunks) - outside_caches(l->workers, bytes / l->chunks)
-                     : 0;
+    double then = local_part(l) * l->workers, now = local_part(l) * workers;
+    if (!(bytes > 0 && now > 0))
+        return 0;
+    return outside_caches(now, bytes / chunks) - outside_caches(then, bytes / l->chunks);
 }
 
 /* Return the CPU seconds that a task of cpu_s needs more if `more` of its bytes are outside the caches; below
- * 0 if fewer are. outside_s: CPU seconds if all bytes are outside; added_s: the part of outside_s that caches
- * would save. */
-static double spilled_s(double more, double added_s, double outside_s, double cpu_s) {
-    return more > 0 ? fmin(more * added_s, fmax(0, outside_s - cpu_s)) : more * fmin(added_s, cpu_s);
+ * 0: fewer bytes are outside. slower_s: the difference between all bytes in the caches and none; outside_s:
+ * CPU seconds of the bytes if none is in the caches. */
+static double spilled_s(double more, double slower_s, double outside_s, double cpu_s) {
+    return more > 0 ? fmin(more * slower_s, fmax(0, outside_s - cpu_s)) : more * fmin(slower_s, cpu_s);
 }
 
-static cpu_use spilled(const kl_load *l, uint32_t workers, double chunks, cpu_use cpu) {
-    double in = l->to_workers * l->use.bytes, out = l->use.bytes - in;
+/* Add the cost of bytes outside the caches. Only the master's busiest thread copies inputs. */
+static void spill(const kl_load *l, uint32_t workers, double chunks, cpu_use *cpu) {
+    double in = l->to_workers * l->use.bytes, out = l->use.bytes - in, part = local_part(l);
     double more_in = more_outside(l, workers, chunks, in), more_out = more_outside(l, workers, chunks, out);
-    double in_s = in / l->use.tasks * INPUT_BYTE_S, out_s = out / l->use.tasks * RESULT_BYTE_S;
-    double copied_s = in / l->use.tasks * COPIED_BYTE_S;
-    double own_s = l->apart ? 0 : spilled_s(more_in, in_s, copied_s, cpu.own_s);
-    double near = l->use.local_tasks / l->use.tasks;
-    return (cpu_use){own_s, own_s,
-                     near * (spilled_s(more_in, in_s, copied_s, cpu.theirs_s) +
-                             spilled_s(more_out, out_s, out_s, cpu.theirs_s))};
+    double in_s = part * in / l->use.tasks, out_s = part * out / l->use.tasks * RESULT_BYTE_S;
+    double copies_s = spilled_s(more_in, in_s * INPUT_BYTE_S, in_s * COPIED_BYTE_S, cpu->thread_s);
+    cpu->own_s += copies_s;
+    cpu->thread_s += copies_s;
+    cpu->theirs_s += spilled_s(more_in, in_s * INPUT_BYTE_S, in_s * COPIED_BYTE_S, cpu->theirs_s);
+    cpu->theirs_s += spilled_s(more_out, out_s, out_s, cpu->theirs_s);
 }
 
 /* SWITCH_S: seconds that a worker loses when it wakes, if another worker has used its core and caches.
@@ -210,22 +217,26 @@ double kl_model_roused_s(const kl_load *l, uint32_t workers) {
 
 /* Return the CPU seconds of a task with this number of workers, without the time that switches cost. */
 static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks) {
-    cpu_use cpu = cpu_of(l, chunks), more = spilled(l, workers, chunks, cpu);
+    cpu_use cpu = cpu_of(l, chunks);
     double times = dearer(l, workers);
-    cpu.own_s += more.own_s;
-    cpu.thread_s += more.thread_s;
-    cpu.theirs_s += more.theirs_s - kl_model_roused_s(l, workers);
+    spill(l, workers, chunks, &cpu);
+    cpu.theirs_s -= kl_model_roused_s(l, workers);
     return (cpu_use){times * cpu.own_s, times * cpu.thread_s, times * cpu.theirs_s};
 }
 
 /* --- the stations of a farm --- */
+
+/* Return the CPU seconds that a task costs on the host with the workers. */
+static double host_s(const kl_load *l, cpu_use cpu) {
+    return (l->apart ? 0 : cpu.own_s) + cpu.theirs_s;
+}
 
 static kl_station cores_of(const kl_load *l, cpu_use cpu) {
     /* CPU seconds that a worker uses per second of a task, at least 1; more if tasks use several threads */
     double threads = 1;
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
-    return (kl_station){(cpu.own_s + cpu.theirs_s) / threads, l->use.cores / threads};
+    return (kl_station){host_s(l, cpu) / threads, l->use.cores / threads};
 }
 
 /* Return the CPU seconds for sending and receiving on the master's host. A worker is assumed to need as much
@@ -265,7 +276,7 @@ static const double SEVERAL = 2;
  * size in the measured run, if it is smaller.
  */
 static double rounds_of(const kl_load *l, double workers) {
-    double least = (workers - 1) * among_many(l) * l->answer_s / l->task_s;
+    double least = l->task_s > 0 ? (workers - 1) * among_many(l) * l->answer_s / l->task_s : 1;
     least = fmax(1, fmin(least, l->use.tasks / l->chunks));
     return log1p(l->use.tasks / workers / least);
 }
@@ -284,24 +295,29 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
-/* BUSIEST_CORE: the core of the master's busiest thread. It does the work of this thread and its part of the
- * other work, because workers that sleep and wake stay on their cores. */
-enum { BUSIEST_CORE = KL_SHARED_LINKS + 1, STATIONS };
-
-static kl_station busiest_core_of(const kl_load *l, uint32_t workers, cpu_use cpu) {
-    double even_s = (cpu.own_s + cpu.theirs_s) / l->use.cores;
-    double uneven_s = cpu.thread_s * (1 - 1.0 / l->use.cores);
-    double crowd =
-        1 - fmin(1, l->use.cores / (double)workers); /* part of the workers that have to share a core */
-    return (kl_station){wakes_in_tasks(l) && crowd > 0 ? even_s + crowd * uneven_s : 0, 1};
+/* Return how far workers stay on their cores: 1 if they sleep for at least half of their tasks, 0 if they
+ * only compute. The system moves threads that compute to idle cores. */
+static double stay(const kl_load *l) {
+    double computes = l->use.local_tasks > 0 ? l->use.local_s / l->use.local_tasks / l->task_s : 1;
+    return fmax(0, fmin(1, (1 - computes) / (1 - COMPUTES)));
 }
 
-static void stations_of(const kl_load *l, uint32_t workers, double chunks, cpu_use cpu,
-                        kl_station stations[STATIONS]) {
+/* Return the core of the master's busiest thread as a station. It does the work of this thread and its part
+ * of the other work. With few workers, the system can keep this core for the thread. */
+static kl_station masters_core_of(const kl_load *l, uint32_t workers, cpu_use cpu) {
+    double beyond_cores = 1 - fmin(1, l->use.cores / (workers * local_part(l)));
+    double even_s = host_s(l, cpu) / l->use.cores, uneven_s = cpu.thread_s * (1 - 1.0 / l->use.cores);
+    bool shared = !l->apart && !l->even && stay(l) > 0 && beyond_cores > 0;
+    return (kl_station){shared ? even_s + stay(l) * beyond_cores * uneven_s : 0, 1};
+}
+
+enum { STATIONS = KL_SHARED_LINKS + 1 };
+
+static void stations_of(const kl_load *l, uint32_t workers, cpu_use cpu, kl_station *stations) {
     stations[KL_SHARED_NOTHING] = (kl_station){0, 1};
     stations[KL_SHARED_CORES] = cores_of(l, cpu);
-    stations[BUSIEST_CORE] = busiest_core_of(l, workers, cpu);
-    stations[KL_SHARED_MESSAGES] = (kl_station){thread_s(l, chunks) / l->use.tasks, 1};
+    stations[KL_SHARED_CORE] = masters_core_of(l, workers, cpu);
+    stations[KL_SHARED_MESSAGES] = (kl_station){cpu.thread_s, 1};
     stations[KL_SHARED_CALLBACKS] = (kl_station){l->use.callbacks_s / l->use.tasks, 1};
     stations[KL_SHARED_LINK] = (kl_station){l->own_links ? 0 : crowded(l, workers) * link_s(l), 1};
     stations[KL_SHARED_LINKS] = (kl_station){l->own_links ? link_s(l) : 0, workers};
@@ -312,8 +328,9 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     double longest_s = 0;
     if (!kl_load_known(l))
         return 0;
-    stations_of(l, l->workers, chunks, cpu_of(l, chunks), stations);
-    for (int i = 0; i < BUSIEST_CORE; i++)
+    stations_of(l, l->workers, cpu_of(l, chunks), stations);
+    stations[KL_SHARED_CORE] = (kl_station){0, 1}; /* a least time: the system may use all cores evenly */
+    for (int i = 0; i < STATIONS; i++)
         longest_s = fmax(longest_s, l->use.tasks * stations[i].task_s / stations[i].servers);
     return longest_s;
 }
@@ -339,13 +356,12 @@ static double rate_of(const kl_station *stations, int i, double task_s, uint32_t
 
 /* Return the CPU seconds that a task needs because its worker was switched. */
 static double switching_s(const kl_load *l, uint32_t workers, cpu_use cpu) {
-    kl_station cores[KL_SHARED_CORES + 1] = {[KL_SHARED_CORES] = cores_of(l, cpu)};
-    const kl_station *c = &cores[KL_SHARED_CORES];
-    double others = 1 - fmin(1, c->servers / workers);
+    kl_station cores = cores_of(l, cpu);
+    double others = 1 - fmin(1, cores.servers / workers);
     if (!wakes_in_tasks(l))
         return 0;
-    double used = rate_of(cores, KL_SHARED_CORES, l->task_s, workers) * c->task_s / c->servers;
-    return SWITCH_S * l->use.local_tasks / l->use.tasks * used * others;
+    double rate = cores_rate(&cores, fmax(0, l->task_s - cores.task_s), workers);
+    return SWITCH_S * local_part(l) * rate * cores.task_s / cores.servers * others;
 }
 
 static kl_limit limit_of(const kl_load *l, uint32_t workers) {
@@ -354,17 +370,17 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     double chunks = kl_model_chunks(l, workers);
     cpu_use cpu = cpu_at(l, workers, chunks);
     cpu.theirs_s += switching_s(l, workers, cpu);
-    stations_of(l, workers, chunks, cpu, stations);
+    stations_of(l, workers, cpu, stations);
     for (int i = KL_SHARED_CORES; i < STATIONS; i++) {
         double rate = rate_of(stations, i, l->task_s, workers);
         double times = workers / (rate * l->task_s);
         if (times > limit.times)
-            limit = (kl_limit){.what = i == BUSIEST_CORE ? KL_SHARED_CORES : (kl_shared)i,
+            limit = (kl_limit){.what = (kl_shared)i,
                                .times = times,
                                .used = rate * stations[i].task_s / stations[i].servers,
                                .known = true};
     }
-    limit.sending = fmin(1, sending_s(l, chunks) / (cpu.own_s + cpu.theirs_s) / l->use.tasks);
+    limit.sending = fmin(1, sending_s(l, chunks) / host_s(l, cpu) / l->use.tasks);
     return limit;
 }
 
@@ -400,6 +416,13 @@ static void fit_link(kl_load *l, double elapsed_s) {
         l->per_byte_s *= elapsed_s / busy_s;
 }
 
+/* Find out whether the system has used the cores evenly. It has, if the run took less time than the master's
+ * core would need for its station. */
+static void fit_cores(kl_load *l, double elapsed_s) {
+    cpu_use cpu = cpu_at(l, l->workers, l->chunks);
+    l->even |= masters_core_of(l, l->workers, cpu).task_s * l->use.tasks > elapsed_s;
+}
+
 /* Set `beyond`, the factor by which tasks took longer than the model computes. The factor is assumed to be
  * the same for other numbers of workers. Workers may wait during tasks or between them, so the measured time
  * of a task may not include all waiting. Therefore `beyond` is 1 if the computed time lies between the
@@ -411,6 +434,7 @@ double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     l->beyond = 1;
     if (kl_load_known(l)) {
         fit_link(l, elapsed_s);
+        fit_cores(l, elapsed_s);
         double times = limit_of(l, l->workers).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
         l->beyond = fmax(1 / alone / times, fmin(1, cycle_s / l->task_s / times));
     }
@@ -420,6 +444,7 @@ double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
 const char *kl_shared_name(kl_shared what) {
     static const char *const names[] = {[KL_SHARED_NOTHING] = "the tasks",
                                         [KL_SHARED_CORES] = "the cores of the master's host",
+                                        [KL_SHARED_CORE] = "the master's core, which workers use, too",
                                         [KL_SHARED_MESSAGES] = "the master's messages",
                                         [KL_SHARED_CALLBACKS] = "the program's callbacks",
                                         [KL_SHARED_LINK] = "the master's link",

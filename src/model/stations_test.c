@@ -104,45 +104,70 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     assert_true(kl_model_limit(&load, 256).times > 1.5);
 }
 
-/* Return the CPU seconds of a task with many workers, as a multiple of those with 2 workers. The tasks only
- * compute, so the cores are the limit. */
-static double growth_of(const kl_load *load, uint32_t workers) {
-    return kl_model_limit(load, workers).times * 2 / workers;
+/* Return a load of 1,000 tasks in as many chunks. The workers only compute, for a tenth of a millisecond
+ * each, so the time of a task is proportional to its CPU time. */
+static kl_load moving(double bytes, double to_workers) {
+    kl_load load = computing();
+    load.chunks = load.use.tasks;
+    load.use.local_s = 0.1;
+    load.task_s = load.use.local_s / load.use.tasks;
+    load.use.bytes = bytes;
+    load.to_workers = to_workers;
+    return load;
 }
 
 /* CPU time must grow if the chunks of many workers leave the caches. It must not grow if the bytes of the
- * measured run were outside the caches already, or cost as much as there. */
+ * measured run were outside the caches already, or cost as much as there. With fewer workers it must fall,
+ * but stay positive. */
 static void bytes_outside_the_caches_cost_cpu_time(void **state) {
     (void)state;
     static const struct {
-        double bytes, to_workers;
-        double cpu_s; /* CPU time of the workers for 1,000 tasks of 1 ms */
+        double bytes, to_workers, local_s;
         uint32_t measured, workers;
-        double least, most; /* limits of the CPU time, divided by that of 2 workers */
+        double growth; /* CPU time of a task, without the growth by switches of threads */
     } rows[] = {
-        {0, 0, 1.0, 2, 64, 1.12, 1.13},   /* without bytes, only switches of threads cost more */
-        {1e9, 0, 1.0, 2, 64, 1.12, 1.13}, /* 1 ms for 1 MB is more than the bytes can cost */
-        {1e9, 0, 0.1, 2, 64, 2.6, 2.7},   {1e9, 0, 0.1, 64, 64, 1, 1.0001},
-        {1e7, 0, 0.1, 2, 64, 1.12, 1.13}, /* these chunks stay in the caches */
-        {1e9, 1, 0.05, 2, 64, 2.7, 2.8},  /* inputs cost both sides more */
+        {0, 0, 0.1, 2, 64, 1},
+        {1e9, 0, 0.1, 2, 64, 2.364}, /* 0.01 ms of the master and 0.25 ms instead of 0.1 ms */
+        {1e9, 0, 0.02, 2, 16, (0.01 + 0.145) / 0.03}, /* half of the bytes are outside: 0.125 ms more */
+        {1e9, 0, 0.3, 2, 64, 1},                      /* 0.3 ms for 1 MB is more than the bytes can cost */
+        {1e9, 0, 0.1, 256, 1024, 1.066},              /* nearly all bytes were outside the caches already */
+        {1e7, 0, 0.1, 2, 64, 1},                      /* these chunks stay in the caches */
+        {1e9, 1, 0.02, 2, 16,
+         (0.01 + 0.02 + 0.05) / 0.03},     /* half of the bytes: 0.025 ms more for each side */
+        {1e9, 0.5, 0.01, 256, 64, 0.8125}, /* the thread of the master is the limit */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        kl_load load = computing();
+        kl_load load = moving(rows[i].bytes, rows[i].to_workers);
+        load.use.local_s = rows[i].local_s;
+        load.task_s = load.use.local_s / load.use.tasks;
         load.workers = rows[i].measured;
-        load.chunks = load.use.tasks;
-        load.use.farm_s = 0.01;
-        load.use.local_s = rows[i].cpu_s;
-        load.task_s = rows[i].cpu_s / load.use.tasks;
-        load.use.bytes = rows[i].bytes;
-        load.to_workers = rows[i].to_workers;
-        double growth = growth_of(&load, rows[i].workers) / growth_of(&load, rows[i].measured);
-        if (growth < rows[i].least || growth > rows[i].most)
-            fail_msg("row %d: %g", (int)i, growth);
+        double now = kl_model_limit(&load, rows[i].workers).times / rows[i].workers;
+        double growth = now / kl_model_limit(&load, load.workers).times * load.workers;
+        double switches = pow(fmax(6, rows[i].workers) / fmax(6, load.workers), 0.05);
+        if (fabs(growth / switches / rows[i].growth - 1) > 0.03)
+            fail_msg("row %d: %g", (int)i, growth / switches);
     }
 }
 
-/* Workers that sleep stay on their cores, so the core of the master's thread must be the limit. Workers that
- * compute must be spread over all cores. */
+/* Only workers on the master's host use its cores and caches. */
+static void workers_elsewhere_use_no_caches(void **state) {
+    (void)state;
+    kl_load far = moving(1e9, 0);
+    far.use.local_tasks = far.use.local_s = 0;
+    far.task_s = 1e-3;
+    assert_true(kl_model_limit(&far, 64).times < 1.05);
+    kl_load one = far; /* one of 64 workers is local */
+    one.workers = 64;
+    one.use.local_tasks = one.use.tasks / 64;
+    one.use.local_s = 1e-4 * one.use.local_tasks;
+    one.use.farm_s = 0.02;
+    one.answer_s = one.use.farm_s / one.chunks;
+    kl_limit limit = kl_model_limit(&one, 64);
+    assert_true(limit.what == KL_SHARED_MESSAGES && limit.times < 1.5);
+}
+
+/* Workers that sleep stay on their cores, so they and the master's busiest thread slow each other down.
+ * Workers that compute are spread over all cores. */
 static void a_busy_master_slows_the_workers_of_its_core(void **state) {
     (void)state;
     kl_load sleeps = computing();
@@ -151,14 +176,42 @@ static void a_busy_master_slows_the_workers_of_its_core(void **state) {
     sleeps.workers = 64;
     sleeps.answer_s = sleeps.use.farm_s / sleeps.chunks; /* one thread needs all of this time */
     kl_limit limit = kl_model_limit(&sleeps, 64);
-    assert_int_equal(limit.what, KL_SHARED_CORES);
+    assert_int_equal(limit.what, KL_SHARED_CORE);
     /* the master's core does 0.1 ms of the master's work and half of the workers' work for each task */
     assert_true(limit.times > 0.95 * 64 * 0.15 && limit.times < 1.05 * 64 * 0.15 && limit.used > 0.99);
-    kl_load computes = sleeps;
-    computes.use.local_s = 1;
-    assert_true(kl_model_limit(&computes, 64).times < 1.01 * 64 * 1.1 / 2);
-    sleeps.answer_s /= 2; /* two threads of the master can use two cores */
-    assert_true(kl_model_limit(&sleeps, 64).times < 0.9 * limit.times);
+    kl_load two = sleeps, even = sleeps, apart = sleeps;
+    two.answer_s /= 2; /* two threads of the master can use two cores */
+    assert_true(kl_model_limit(&two, 64).times < 0.9 * limit.times);
+    even.even = true;
+    assert_int_equal(kl_model_limit(&even, 64).what, KL_SHARED_CORES);
+    assert_true(kl_model_limit(&even, 64).times < 0.75 * limit.times);
+    apart.apart = true;
+    assert_int_equal(kl_model_limit(&apart, 64).what, KL_SHARED_MESSAGES);
+    assert_true(kl_model_limit(&sleeps, 2).what != KL_SHARED_CORE);
+    /* the more the workers compute, the more evenly the cores must be used */
+    double before = INFINITY;
+    for (double computes = 0.5; computes <= 1; computes += 0.01) {
+        kl_load load = sleeps;
+        load.use.local_s = computes;
+        double beyond = kl_model_limit(&load, 64).times / 64 / ((computes + 0.1) / 2);
+        assert_true(beyond <= before * 1.001 && (computes == 0.5 || beyond > 0.98 * before));
+        before = beyond;
+    }
+    assert_true(before < 1.01);
+}
+
+/* If a run took less time than the master's core alone would need, the cores were used evenly. */
+static void a_quick_run_shows_that_cores_are_used_evenly(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.use.farm_s = load.use.local_s = 0.1;
+    load.chunks = load.use.tasks;
+    load.workers = 64;
+    load.answer_s = load.use.farm_s / load.chunks;
+    kl_load slow = load;
+    kl_load_fit(&load, 1e-3, 0.11);
+    kl_load_fit(&slow, 1e-3, 0.16);
+    assert_true(load.even && !slow.even);
 }
 
 static void what_is_needed_most_limits(void **state) {
@@ -432,7 +485,9 @@ int main(void) {
         cmocka_unit_test(a_million_workers_are_no_trouble),
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
         cmocka_unit_test(bytes_outside_the_caches_cost_cpu_time),
+        cmocka_unit_test(workers_elsewhere_use_no_caches),
         cmocka_unit_test(a_busy_master_slows_the_workers_of_its_core),
+        cmocka_unit_test(a_quick_run_shows_that_cores_are_used_evenly),
         cmocka_unit_test(what_is_needed_most_limits),
         cmocka_unit_test(more_than_a_link_carries_went_over_several),
         cmocka_unit_test(a_busy_link_is_as_quick_as_the_run_shows),

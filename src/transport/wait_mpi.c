@@ -1,8 +1,8 @@
 /* How an MPI rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and
  * again. Between two checks it spins, yields or sleeps. A rank with a core for itself spins, which is
  * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. If Open MPI
- * itself yields in each check, a rank keeps checking, as plain MPI does. Its first check has then given away
- * the time slice already, so sleeping would only add the time to wake. */
+ * itself yields in each check, a rank keeps checking in short waits, as plain MPI does. Its first check has
+ * then given away the time slice already, so sleeping would only add the time to wake. */
 /* On a core that it shares with other processes, a rank usually sleeps. Spinning would use up CPU time that
  * the rank needs when the message comes. Yielding would give the core away for a whole time slice. A thread
  * that slept gets the core at once when it is woken. */
@@ -24,7 +24,8 @@ enum {
 static const double SHORT_WAIT_S = 15e-6;
 /* if the mean wait is below SHORT_WAIT_S, the rank spins for at most this many seconds, and then sleeps */
 static const double SHORT_SPIN_S = 30e-6;
-static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean of waits */
+static const double YIELDING_SPIN_S = 5e-4; /* the same limit, for all waits, if MPI yields in each check */
+static const double WAIT_MEMORY = 0.1;      /* weight of the newest wait in the mean of waits */
 /* a wait longer than this many seconds does not count in the mean, because the sending rank could not run or
  * has more work */
 static const double LONG_WAIT_S = 1e-3;
@@ -148,13 +149,15 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 
 /* Return whether to check again at once. If the message is only microseconds late, a nap costs more than a
  * check. But a rank must not spin for long on a core that the sender of the message may need. If MPI yields,
- * the sender gets the core in each check. */
+ * the sender gets the core in each check. A rank that could sleep still spins for YIELDING_SPIN_S at most:
+ * longer spinning would count as time in which the rank wanted its core. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
-    bool alone = wait->shares_cores ? wait->crowd.alone : !wait->core.sleeps && wait->measured;
-    if (alone || wait->mpi_yields)
+    if (wait->shares_cores ? wait->crowd.alone || wait->mpi_yields : !wait->core.sleeps && wait->measured)
         return waited_s < wait->spin_s;
+    if (wait->mpi_yields)
+        return waited_s < fmin(YIELDING_SPIN_S, wait->spin_s);
     return wait->usual_s < SHORT_WAIT_S && waited_s < fmin(SHORT_SPIN_S, wait->spin_s);
 }
 
