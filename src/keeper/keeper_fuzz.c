@@ -1,6 +1,8 @@
 /* Fuzz target: read any text as the stored state of a keeper, as the end of an attempt, and as output of
  * Slurm's commands. If a keeper accepts a state, a second keeper must accept the state that the first one
- * stores. The first keeper must then handle further events without a crash. */
+ * stores. This keeper and a new one must then handle further events without a crash: the bytes of the text
+ * choose measurements, reports, requests and ends. */
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,36 +10,108 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void live(kl_keeper *k) {
+/* The bytes that choose events. After the last byte, all bytes are 0. */
+typedef struct choices {
+    const uint8_t *at, *end;
+} choices;
+
+static uint8_t choose(choices *c) {
+    return c->at < c->end ? *c->at++ : 0;
+}
+
+static double seconds(choices *c) {
+    static const double values[] = {0, 1e-9, 0.5, 3, 1e6, 1e300, DBL_MAX};
+    return values[choose(c) % (sizeof values / sizeof *values)];
+}
+
+/* Tell the keeper any report that a program's file could contain. */
+static void report(kl_keeper *k, choices *c, uint64_t attempt, double now_s) {
+    static const char *const names[] = {"a", "b", "", "elsewhere"};
+    enum { MOST = 4 };
+    const char *hosts[MOST];
+    double rates[MOST];
+    for (int i = 0; i < MOST; i++) {
+        hosts[i] = names[choose(c) % MOST];
+        rates[i] = seconds(c);
+    }
+    uint8_t flags = choose(c);
+    const kl_keeper_report r = {.attempt = attempt + (flags & 1),
+                                .ranks = 1 + choose(c) % MOST,
+                                .hosts = flags & 2 ? hosts : NULL,
+                                .rates = flags & 4 ? rates : NULL,
+                                .sweeps = (uint64_t)choose(c) << choose(c) % 57,
+                                .expected = (uint64_t)choose(c) << choose(c) % 57,
+                                .saved = choose(c),
+                                .sweep_s = seconds(c),
+                                .longest_s = seconds(c),
+                                .write_s = seconds(c),
+                                .load_s = seconds(c),
+                                .answered = choose(c),
+                                .error = flags & 8 ? "the disk is full" : "",
+                                .stopped = flags & 16,
+                                .done = flags & 32};
+    kl_keeper_step(k, &(kl_keeper_event){.kind = KL_KEEPER_REPORT, .report = &r}, now_s);
+}
+
+/* Carry out what the keeper asks for. Return the last attempt that it started. */
+static uint64_t obey(kl_keeper *k, choices *c, uint64_t attempt, double now_s) {
+    kl_keeper_action action;
+    while (kl_keeper_take(k, &action)) {
+        if (action.act == KL_KEEPER_START)
+            attempt = action.attempt;
+        if (action.act == KL_KEEPER_KILL || (action.act == KL_KEEPER_START && choose(c) % 2 == 0))
+            kl_keeper_step(
+                k, &(kl_keeper_event){.kind = KL_KEEPER_ENDED, .end = {attempt, KL_KEEPER_EXITED, 1}}, now_s);
+    }
+    return attempt;
+}
+
+static void live(kl_keeper *k, choices *c) {
     const kl_keeper_view views[] = {{.name = "a", .slots = 2, .qos = 1, .why = ""},
                                     {.name = "b", .slots = 2, .qos = 0.5, .why = ""}};
-    kl_keeper_action action;
-    for (int i = 0; i < 20; i++) {
-        kl_keeper_event event = {
-            .kind = i % 3 ? KL_KEEPER_TIME : KL_KEEPER_HOSTS, .views = views, .count = 2};
-        kl_keeper_step(k, &event, 10 + i);
-        while (kl_keeper_take(k, &action))
-            if (action.act == KL_KEEPER_START)
-                kl_keeper_step(
-                    k,
-                    &(kl_keeper_event){.kind = KL_KEEPER_ENDED, .end = {action.attempt, KL_KEEPER_EXITED, 1}},
-                    10 + i);
+    enum { LEAST_EVENTS = 20 };
+    uint64_t attempt = 0;
+    for (int i = 0; i < LEAST_EVENTS || c->at < c->end; i++) {
+        uint8_t kind = choose(c);
+        double now_s = 10 + i;
+        kl_keeper_event event = {.kind = (kl_keeper_event_kind)(kind % KL_KEEPER_EVENTS),
+                                 .views = views,
+                                 .count = 2,
+                                 .end = {attempt, (kl_keeper_how)(kind / 16 % (KL_KEEPER_REFUSED + 1)), kind},
+                                 .limit_s = now_s + seconds(c),
+                                 .pending = kind & 64,
+                                 .names = kind & 32 ? "b" : NULL};
+        if (event.kind == KL_KEEPER_DRAIN)
+            event.names = "a,b";
+        if (event.kind == KL_KEEPER_REPORT)
+            report(k, c, attempt, now_s);
+        else
+            kl_keeper_step(k, &event, now_s);
+        attempt = obey(k, c, attempt, now_s);
     }
 }
 
+static const kl_keeper_options OPTIONS = {
+    .ranks = 3, .least = 1, .tries = 3, .hang_s = 10, .wait_s = 60, .look_s = 5};
+
+static void begin(const char *text, size_t size) {
+    kl_keeper k;
+    kl_keeper_init(&k, &OPTIONS);
+    live(&k, &(choices){(const uint8_t *)text, (const uint8_t *)text + size});
+    kl_keeper_free(&k);
+}
+
 static void restore(const char *text, size_t size) {
-    const kl_keeper_options options = {
-        .ranks = 3, .least = 1, .tries = 3, .hang_s = 10, .wait_s = 60, .look_s = 5};
     kl_keeper k, again;
     kl_buffer first = {0}, second = {0};
-    kl_keeper_init(&k, &options);
-    kl_keeper_init(&again, &options);
+    kl_keeper_init(&k, &OPTIONS);
+    kl_keeper_init(&again, &OPTIONS);
     if (kl_keeper_restore(&k, text, size, size % 2, 1, NULL) == KILTER_OK) {
         kl_keeper_store(&k, &first);
         if (kl_keeper_restore(&again, (const char *)first.data, first.size, true, 1, NULL) != KILTER_OK)
             __builtin_trap();
         kl_keeper_store(&again, &second);
-        live(&k);
+        live(&k, &(choices){(const uint8_t *)text, (const uint8_t *)text + size});
     }
     kl_buffer_free(&first);
     kl_buffer_free(&second);
@@ -55,6 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kl_slurm_job job;
     kl_slurm_node node;
     uint32_t least, most;
+    begin(text, size);
     restore(text, size);
     kl_get_end(text, size, &end);
     kl_slurm_job_read(text, &job);
