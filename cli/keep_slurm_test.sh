@@ -178,6 +178,13 @@ for option in --hosts=x --ranks=2 --least=1 --pick=best --launcher=srun --mpirun
     expect 2 "--slurm and ${option%=*} cannot be combined" "$kilter" run --keep --slurm -N2 $option -- true
 done
 expect 2 "--slurm: --requeue cannot be used" "$kilter" run --keep --slurm "-N2 --requeue" --folder bad -- true
+for command in sbatch squeue sinfo scancel; do # one command is missing
+    rm -rf "$place/three"
+    cp -r "$place/bin" "$place/three"
+    rm "$place/three/$command"
+    ln -s "$(command -v sh)" "$place/three/sh"
+    expect 2 "--slurm: there is no sbatch, squeue, sinfo or scancel here" env PATH="$place/three" "$kilter" run --keep --slurm -N2 --folder bad -- true
+done
 expect 2 "--slurm: --exclude: './f' is not a list of hosts" "$kilter" run --keep --slurm "-x ./f" --folder bad -- true
 
 # --- an attempt fails; then a job disappears together with its batch script
