@@ -96,7 +96,7 @@ static void print_limit(const kl_verdict *v, FILE *out) {
                "not known: a record measures shared resources only for its own work and workers");
     else if (l->what == KL_SHARED_NOTHING)
         kl_say(out, "limit", "the tasks themselves: nothing that workers share slows them down");
-    else if (l->what == KL_SHARED_CORES || l->what == KL_SHARED_CORE)
+    else if (l->what == KL_SHARED_CORES)
         kl_say(out, "limit", "%s: %.0f %% busy, %.0f %% of that with sending and receiving",
                kl_shared_name(l->what), 100 * l->used, 100 * l->sending);
     else

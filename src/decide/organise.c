@@ -52,10 +52,12 @@ double kl_organise_mean_of_master(uint64_t runs, double before, double latest) {
     return kl_organise_mean(learnt ? 0 : runs, before, latest);
 }
 
-/* Return the seconds of a run that were lost because of the master. Time that workers lose by sharing cores,
- * callbacks or links is not included, because peers would lose it, too. */
+/* Return the seconds of a run that were lost because of the master. Time that workers lose by sharing cores
+ * with each other, callbacks or links is not included, because peers would lose it, too. */
 double kl_organise_lost_s(const kl_iteration *run) {
-    kl_limit limit = kl_model_limit(&run->load, run->workers);
+    kl_load load = run->load;
+    load.even = true; /* with peers, no busy thread of a master slows the workers of its core */
+    kl_limit limit = kl_model_limit(&load, run->workers);
     bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;
     return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }

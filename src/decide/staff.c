@@ -14,14 +14,18 @@
     { array, sizeof(array) / sizeof *(array) }
 
 static const kl_member of_load[] = {
-    REAL(kl_load, use.farm_s),      REAL(kl_load, use.callbacks_s), REAL(kl_load, use.local_s),
-    REAL(kl_load, use.local_tasks), REAL(kl_load, use.delay_s),     REAL(kl_load, use.tasks),
-    REAL(kl_load, use.messages),    REAL(kl_load, use.bytes),       SMALL(kl_load, use.cores),
-    REAL(kl_load, task_s),          REAL(kl_load, beyond),          SMALL(kl_load, workers),
-    REAL(kl_load, chunks),          REAL(kl_load, answer_s),        REAL(kl_load, to_workers),
-    REAL(kl_load, per_byte_s),      FLAG(kl_load, apart),           FLAG(kl_load, own_links),
-    REAL(kl_load, copy_s),          REAL(kl_load, near_s),          REAL(kl_load, woken_s),
-    REAL(kl_load, awake_s),
+    REAL(kl_load, use.farm_s),   REAL(kl_load, use.callbacks_s),
+    REAL(kl_load, use.local_s),  REAL(kl_load, use.local_tasks),
+    REAL(kl_load, use.delay_s),  REAL(kl_load, use.tasks),
+    REAL(kl_load, use.messages), REAL(kl_load, use.bytes),
+    SMALL(kl_load, use.cores),   REAL(kl_load, task_s),
+    REAL(kl_load, beyond),       SMALL(kl_load, workers),
+    REAL(kl_load, chunks),       REAL(kl_load, answer_s),
+    REAL(kl_load, to_workers),   REAL(kl_load, per_byte_s),
+    FLAG(kl_load, apart),        FLAG(kl_load, own_links),
+    REAL(kl_load, copy_s),       REAL(kl_load, near_s),
+    REAL(kl_load, woken_s),      REAL(kl_load, awake_s),
+    FLAG(kl_load, even),
 };
 
 static const kl_member of_iteration[] = {

@@ -24,7 +24,7 @@ static double seconds(choices *c) {
     return values[choose(c) % (sizeof values / sizeof *values)];
 }
 
-/* Tell the keeper any report that a program's file could contain. */
+/* Tell the keeper a report with extreme values. */
 static void report(kl_keeper *k, choices *c, uint64_t attempt, double now_s) {
     static const char *const names[] = {"a", "b", "", "elsewhere"};
     enum { MOST = 4 };
@@ -34,19 +34,27 @@ static void report(kl_keeper *k, choices *c, uint64_t attempt, double now_s) {
         hosts[i] = names[choose(c) % MOST];
         rates[i] = seconds(c);
     }
-    uint8_t flags = choose(c);
+    uint64_t counts[4];
+    for (int i = 0; i < 4; i++) {
+        counts[i] = choose(c);
+        counts[i] <<= choose(c) % 57;
+    }
+    double times[4];
+    for (int i = 0; i < 4; i++)
+        times[i] = seconds(c);
+    uint8_t flags = choose(c), ranks = choose(c);
     const kl_keeper_report r = {.attempt = attempt + (flags & 1),
-                                .ranks = 1 + choose(c) % MOST,
+                                .ranks = 1 + ranks % MOST,
                                 .hosts = flags & 2 ? hosts : NULL,
                                 .rates = flags & 4 ? rates : NULL,
-                                .sweeps = (uint64_t)choose(c) << choose(c) % 57,
-                                .expected = (uint64_t)choose(c) << choose(c) % 57,
-                                .saved = choose(c),
-                                .sweep_s = seconds(c),
-                                .longest_s = seconds(c),
-                                .write_s = seconds(c),
-                                .load_s = seconds(c),
-                                .answered = choose(c),
+                                .sweeps = counts[0],
+                                .expected = counts[1],
+                                .saved = counts[2],
+                                .sweep_s = times[0],
+                                .longest_s = times[1],
+                                .write_s = times[2],
+                                .load_s = times[3],
+                                .answered = counts[3],
                                 .error = flags & 8 ? "the disk is full" : "",
                                 .stopped = flags & 16,
                                 .done = flags & 32};
@@ -70,19 +78,20 @@ static void live(kl_keeper *k, choices *c) {
     const kl_keeper_view views[] = {{.name = "a", .slots = 2, .qos = 1, .why = ""},
                                     {.name = "b", .slots = 2, .qos = 0.5, .why = ""}};
     enum { LEAST_EVENTS = 20 };
-    uint64_t attempt = 0;
+    uint64_t attempt = k->tally.attempt;
     for (int i = 0; i < LEAST_EVENTS || c->at < c->end; i++) {
         uint8_t kind = choose(c);
-        double now_s = 10 + i;
+        double now_s = 10 + i, limit_s = now_s + seconds(c);
+        uint32_t code = choose(c) % 4;
         kl_keeper_event event = {.kind = (kl_keeper_event_kind)(kind % KL_KEEPER_EVENTS),
                                  .views = views,
                                  .count = 2,
-                                 .end = {attempt, (kl_keeper_how)(kind / 16 % (KL_KEEPER_REFUSED + 1)), kind},
-                                 .limit_s = now_s + seconds(c),
+                                 .end = {attempt, (kl_keeper_how)(kind / 16 % (KL_KEEPER_REFUSED + 1)), code},
+                                 .limit_s = limit_s,
                                  .pending = kind & 64,
                                  .names = kind & 32 ? "b" : NULL};
         if (event.kind == KL_KEEPER_DRAIN)
-            event.names = "a,b";
+            event.names = kind & 32 ? "b" : "a";
         if (event.kind == KL_KEEPER_REPORT)
             report(k, c, attempt, now_s);
         else

@@ -24,8 +24,9 @@ enum {
 static const double SHORT_WAIT_S = 15e-6;
 /* if the mean wait is below SHORT_WAIT_S, the rank spins for at most this many seconds, and then sleeps */
 static const double SHORT_SPIN_S = 30e-6;
-static const double YIELDING_SPIN_S = 5e-4; /* the same limit, for all waits, if MPI yields in each check */
-static const double WAIT_MEMORY = 0.1;      /* weight of the newest wait in the mean of waits */
+/* if MPI yields in each check, a rank that would otherwise sleep spins for at most this many seconds */
+static const double YIELDING_SPIN_S = 5e-4;
+static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean of waits */
 /* a wait longer than this many seconds does not count in the mean, because the sending rank could not run or
  * has more work */
 static const double LONG_WAIT_S = 1e-3;
@@ -149,8 +150,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 
 /* Return whether to check again at once. If the message is only microseconds late, a nap costs more than a
  * check. But a rank must not spin for long on a core that the sender of the message may need. If MPI yields,
- * the sender gets the core in each check. A rank that could sleep still spins for YIELDING_SPIN_S at most:
- * longer spinning would count as time in which the rank wanted its core. */
+ * the sender gets the core in each check. In longer waits the rank sleeps even so: spinning counts as time in
+ * which it wanted its core. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
