@@ -302,13 +302,15 @@ static double stay(const kl_load *l) {
     return fmax(0, fmin(1, (1 - computes) / (1 - COMPUTES)));
 }
 
-/* Return the core of the master's busiest thread as a station. It does the work of this thread and its part
- * of the other work. With few workers, the system can keep this core for the thread. */
+/* Return the cores as a station, if all were as busy as the core of the master's busiest thread. That core
+ * does the work of this thread and its part of the other work. With few workers, the system can keep it for
+ * the thread. */
 static kl_station masters_core_of(const kl_load *l, uint32_t workers, cpu_use cpu) {
+    kl_station station = cores_of(l, cpu);
     double beyond_cores = 1 - fmin(1, l->use.cores / (workers * local_part(l)));
-    double even_s = host_s(l, cpu) / l->use.cores, uneven_s = cpu.thread_s * (1 - 1.0 / l->use.cores);
-    bool shared = !l->apart && !l->even && stay(l) > 0 && beyond_cores > 0;
-    return (kl_station){shared ? even_s + stay(l) * beyond_cores * uneven_s : 0, 1};
+    if (!l->apart && !l->even)
+        station.task_s += stay(l) * beyond_cores * cpu.thread_s * (l->use.cores - 1.0);
+    return station;
 }
 
 enum { STATIONS = KL_SHARED_LINKS + 1 };
@@ -350,8 +352,8 @@ static double cores_rate(const kl_station *cores, double away_s, uint32_t worker
 
 static double rate_of(const kl_station *stations, int i, double task_s, uint32_t workers) {
     double away_s = fmax(0, task_s - stations[i].task_s);
-    return i == KL_SHARED_CORES ? cores_rate(&stations[i], away_s, workers)
-                                : kl_station_rate(&stations[i], away_s, workers);
+    return i == KL_SHARED_CORES || i == KL_SHARED_CORE ? cores_rate(&stations[i], away_s, workers)
+                                                       : kl_station_rate(&stations[i], away_s, workers);
 }
 
 /* Return the CPU seconds that a task needs because its worker was switched. */
@@ -424,7 +426,7 @@ static const double EVENLY = 1.2;
  * core would need for its station. */
 static void fit_cores(kl_load *l, double elapsed_s) {
     cpu_use cpu = cpu_at(l, l->workers, l->chunks);
-    l->even |= masters_core_of(l, l->workers, cpu).task_s * l->use.tasks > EVENLY * elapsed_s;
+    l->even |= masters_core_of(l, l->workers, cpu).task_s / l->use.cores * l->use.tasks > EVENLY * elapsed_s;
 }
 
 /* Set `beyond`, the factor by which tasks took longer than the model computes. The factor is assumed to be
