@@ -8,6 +8,9 @@
 
 /* change only to a number of workers whose index is below this part of the present index */
 static const double FINDING = 0.95;
+/* the same limit for as many other workers: speeds measured at different times differ by chance, and workers
+ * that rested find cold caches */
+static const double FINDING_OTHERS = 0.8;
 /* the load counts as balanced if waiting for the last chunks takes at most this part of the time */
 static const double IDLE_MOST = 0.2;
 /* use more workers only if the model leaves at most this part of the time unexplained */
@@ -290,7 +293,8 @@ static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) 
 }
 
 static bool finding(const kl_iteration *it, uint32_t n) {
-    return index_with(it, n) < FINDING * present_index(it);
+    double part = n == it->workers ? FINDING_OTHERS : FINDING;
+    return index_with(it, n) < part * present_index(it);
 }
 
 /* If more workers would be faster but could not all be kept busy, say this in the reason. */
@@ -330,6 +334,13 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
 }
 
 static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
+    if (n == it->workers && index_with(it, n) < FINDING * present_index(it)) {
+        snprintf(
+            plan->decision.reason, sizeof plan->decision.reason,
+            "stays at %u worker%s: faster ones would have index %.3g instead of %.3g, which may be chance",
+            (unsigned)n, n == 1 ? "" : "s", index_with(it, n), present_index(it));
+        return;
+    }
     int at = snprintf(plan->decision.reason, sizeof plan->decision.reason,
                       "stays at %u worker%s: none of 1 to %u has an index below %.0f %% of ",
                       (unsigned)it->workers, it->workers == 1 ? "" : "s", (unsigned)it->most, 100 * FINDING);

@@ -284,6 +284,28 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     assert_non_null(strstr(plan.decision.reason, "2 faster workers"));
 }
 
+static void slightly_faster_ones_keep_resting(void **state) {
+    (void)state;
+    static const double speeds[] = {1.02, 1.08, 1.6}; /* relative to the active workers */
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
+        world w = world_of(4, 10000, 1, 0);
+        w.now = 2;
+        for (uint32_t n = 1; n <= 4; n++)
+            w.speeds[n - 1] = n <= 2 ? speeds[i] * n : 2 * speeds[i] + (n - 2);
+        w.model.message.fixed_s = 0.02;
+        w.most = 2;
+        kl_team team = {0};
+        kl_team_plan plan = {0};
+        bool changed = false;
+        for (int k = 0; k < 3; k++) {
+            plan = step(&w, &team);
+            changed |= plan.verdict == KL_TEAM_CHANGED;
+        }
+        assert_int_equal(changed, i == 2);
+        assert_int_equal(strstr(plan.decision.reason, "may be chance") != NULL, i == 1);
+    }
+}
+
 /* --- correcting the model by times measured with other numbers of workers --- */
 
 /* A farm in which each task needs a resource of the master, which one task at a time can use. */
@@ -501,6 +523,7 @@ int main(void) {
         cmocka_unit_test(where_imbalance_stays_fewer_are_tried_late),
         cmocka_unit_test(what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long),
         cmocka_unit_test(fast_ones_that_rest_take_the_place_of_slow_ones),
+        cmocka_unit_test(slightly_faster_ones_keep_resting),
         cmocka_unit_test(measured_numbers_lead_to_a_good_one),
         cmocka_unit_test(after_a_failure_a_number_in_between_is_tried),
         cmocka_unit_test(what_is_refused_says_why),
