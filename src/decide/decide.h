@@ -412,11 +412,11 @@ typedef struct kl_team_plan {
  * time. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* Choose the number of workers with the smallest index n·T², among the numbers that the master can serve and
- * that can be balanced. The present number stays if the best is not 5 % better. A change needs
- * KL_TEAM_PERSISTS iterations that found the same direction of change (fewer, more, or faster workers). If
- * the model explains little of the time, only fewer workers are tried. If the load was very uneven, changes
- * wait. Times measured with other numbers of workers correct the model. If the model is uncertain, a number
- * nearby is tried once. */
+ * that can be balanced. The present number stays if the best is not 5 % better. Workers that rest replace as
+ * many active ones only if the index becomes 20 % better. A change needs KL_TEAM_PERSISTS iterations that
+ * found the same direction of change (fewer, more, or faster workers). If the model explains little of the
+ * time, only fewer workers are tried. If the load was very uneven, changes wait. Times measured with other
+ * numbers of workers correct the model. If the model is uncertain, a number nearby is tried once. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
 /* --- the number of workers within a run --- */
 

@@ -268,6 +268,25 @@ static void time_lost_to_shared_cores_is_no_reason(void **state) {
     assert_true(kl_organise_lost_s(&last) < 0.05 * last.elapsed_s);
 }
 
+/* Workers whose tasks sleep wait for the master's busy thread on their core. With peers, no such thread would
+ * be there. */
+static void time_lost_to_the_masters_thread_is_a_reason(void **state) {
+    (void)state;
+    kl_iteration last = by_master(64, 1000, 1e-3, 1e-6);
+    last.elapsed_s = 0.15 * last.tasks * 1e-3;
+    last.load = (kl_load){
+        .use =
+            {.farm_s = 0.1, .local_s = 0.1, .local_tasks = 1000, .tasks = 1000, .messages = 1000, .cores = 2},
+        .workers = 64,
+        .chunks = 1000,
+        .answer_s = 1e-4};
+    kl_load_fit(&last.load, 1e-3, last.elapsed_s);
+    assert_int_equal(kl_model_limit(&last.load, 64).what, KL_SHARED_CORE);
+    double lost = kl_organise_lost_s(&last) / last.elapsed_s;
+    assert_true(lost > 0.25 &&
+                lost < 0.4); /* without the thread, the cores would need 0.1 s instead of 0.15 s */
+}
+
 static void peers_never_do_what_they_cannot(void **state) {
     (void)state;
     kl_iteration last = by_master(4000, 4000000, 1e-3, 10e-6);
@@ -330,6 +349,7 @@ int main(void) {
         cmocka_unit_test(fewer_workers_with_a_master_may_be_better),
         cmocka_unit_test(peers_are_tried_again_with_another_number),
         cmocka_unit_test(time_lost_to_shared_cores_is_no_reason),
+        cmocka_unit_test(time_lost_to_the_masters_thread_is_a_reason),
         cmocka_unit_test(peers_never_do_what_they_cannot),
         cmocka_unit_test(without_measurements_the_master_deals),
     };

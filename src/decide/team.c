@@ -335,10 +335,10 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
 
 static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     if (n == it->workers && index_with(it, n) < FINDING * present_index(it)) {
-        snprintf(
-            plan->decision.reason, sizeof plan->decision.reason,
-            "stays at %u worker%s: faster ones would have index %.3g instead of %.3g, which may be chance",
-            (unsigned)n, n == 1 ? "" : "s", index_with(it, n), present_index(it));
+        snprintf(plan->decision.reason, sizeof plan->decision.reason,
+                 "stays at %u worker%s: faster ones would have index %.3g instead of %.3g, not below %.0f %% "
+                 "of it",
+                 (unsigned)n, n == 1 ? "" : "s", index_with(it, n), present_index(it), 100 * FINDING_OTHERS);
         return;
     }
     int at = snprintf(plan->decision.reason, sizeof plan->decision.reason,

@@ -302,7 +302,7 @@ static void slightly_faster_ones_keep_resting(void **state) {
             changed |= plan.verdict == KL_TEAM_CHANGED;
         }
         assert_int_equal(changed, i == 2);
-        assert_int_equal(strstr(plan.decision.reason, "may be chance") != NULL, i == 1);
+        assert_int_equal(strstr(plan.decision.reason, "not below 80 %") != NULL, i == 1);
     }
 }
 

@@ -14,8 +14,10 @@ static const double SAME_PART = 0.08;
  * sweeps may take less time than forecast. */
 static const double WORTH_TRYING = 0.97, WORTH_TRYING_OUT = 1.25;
 
-/* if ranks share cores with each other, the moves of a trial take at most this part of the time so far */
-static const double MOVING_PART = 0.05;
+/* If ranks share cores with each other, the moves of a trial take at most MOVING_PART of the time so far.
+ * They may take MOVING_PART_MUCH of it if the forecast is below MUCH_FASTER times the best measured time. The
+ * first estimates of moves are often far too long. */
+static const double MOVING_PART = 0.05, MOVING_PART_MUCH = 2, MUCH_FASTER = 0.2;
 /* equal shares need no trial if this number of rounds was measured with them just before the trials */
 enum { LEAST_WAITED = 3 };
 /* seconds without trials if equal shares were best and ranks share cores: at first, and at most */
@@ -70,8 +72,11 @@ static bool needs_refused(const kl_steer *s, const kl_place *after) {
 
 /* Return whether moving rows to the shares in o->spare and back would take too long for a trial. If ranks
  * share cores with each other, a trial seldom gains much, and may come later. */
-static bool is_too_dear(const kl_outlook *o) {
-    return o->options.crowded && 2 * kl_move_s(o, o->spare) > MOVING_PART * o->now_s;
+static bool is_too_dear(const kl_steer *s) {
+    const kl_outlook *o = &s->outlook;
+    bool much = kl_sweep_s(o, o->spare) < MUCH_FASTER * kl_slices_best_s(&s->trying.slices);
+    double part = much ? MOVING_PART_MUCH : MOVING_PART;
+    return o->options.crowded && 2 * kl_move_s(o, o->spare) > part * o->now_s;
 }
 
 /* Return whether the present kind of shares (c->choice) should be tried. Its shares are in o->spare. The time
@@ -81,7 +86,7 @@ static bool may_be_better(const kl_steer *s) {
     const kl_slices *c = &s->trying.slices;
     bool shares = c->choice != KL_CHOICE_OUT;
     double limit = shares ? WORTH_TRYING : WORTH_TRYING_OUT;
-    return !is_too_dear(o) && kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c) &&
+    return !is_too_dear(s) && kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c) &&
            (!shares || kl_slices_may_share(c, o->options.ranks, s->trying.cores.then));
 }
 
