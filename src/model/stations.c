@@ -73,6 +73,11 @@ double kl_message_fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
 
+/* Return the part of all tasks that was done on the master's host. */
+static double local_part(const kl_load *l) {
+    return l->use.local_tasks / l->use.tasks;
+}
+
 /* Return the part of farm_s that does not depend on the size of messages. If messages within the host were
  * not measured, a byte is assumed to cost as much as on an encrypted socket. In shared memory it costs a
  * tenth of that, or more if it is not in the caches. The result is limited: apart from its bytes, a message
@@ -119,7 +124,7 @@ static double more_s(const kl_load *l, double chunks) {
  * apply to them. */
 static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
-/* CPU seconds that a task costs on the master's host, and on a host of the master's own */
+/* CPU seconds that a task costs. If the master has cores of its own, own_s and thread_s are spent there. */
 typedef struct cpu_use {
     double own_s;    /* of the master's process */
     double thread_s; /* the part of own_s of the busiest thread for messages */
@@ -136,13 +141,9 @@ static double thread_s(const kl_load *l, double chunks) {
 
 static cpu_use cpu_of(const kl_load *l, double chunks) {
     double own_s = l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
-    double theirs_s = l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) *
-                                           l->use.local_tasks / l->use.tasks;
+    double theirs_s =
+        l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) * local_part(l);
     return (cpu_use){own_s / l->use.tasks, thread_s(l, chunks) / l->use.tasks, theirs_s / l->use.tasks};
-}
-
-static double local_part(const kl_load *l) {
-    return l->use.local_tasks / l->use.tasks;
 }
 
 /* --- how CPU time grows with the number of workers --- */
@@ -212,7 +213,7 @@ double kl_model_roused_s(const kl_load *l, uint32_t workers) {
         return 0;
     double asleep_s = (1 - among_many(l)) * l->use.local_s / l->use.local_tasks;
     double each_s = fmin(wake_s(l), asleep_s);
-    return each_s * (alone_then * alone_then - alone * alone) * l->use.local_tasks / l->use.tasks;
+    return each_s * (alone_then * alone_then - alone * alone) * local_part(l);
 }
 
 /* Return the CPU seconds of a task with this number of workers, without the time that switches cost. */
@@ -243,13 +244,13 @@ static kl_station cores_of(const kl_load *l, cpu_use cpu) {
  * for a message as the master does. */
 static double sending_s(const kl_load *l, double chunks) {
     double farm_s = l->use.farm_s + more_s(l, chunks);
-    return fmin(l->use.local_s, farm_s * l->use.local_tasks / l->use.tasks) + (l->apart ? 0 : farm_s);
+    return fmin(l->use.local_s, farm_s * local_part(l)) + (l->apart ? 0 : farm_s);
 }
 
 /* Return the seconds that the bytes of a task need on a link, in the direction that carries more bytes. */
 static double link_s(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
-    double away = 1 - l->use.local_tasks / l->use.tasks;
+    double away = 1 - local_part(l);
     return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
 }
 
@@ -422,8 +423,8 @@ static void fit_link(kl_load *l, double elapsed_s) {
  * factor. The computed time was up to 20 % too long in measurements. */
 static const double EVENLY = 1.2;
 
-/* Find out whether the system has used the cores evenly. It has, if the run took less time than the master's
- * core would need for its station. */
+/* Find out whether the system has used the cores evenly. It has, if the run took much less time than
+ * the master's core would need for its station. */
 static void fit_cores(kl_load *l, double elapsed_s) {
     cpu_use cpu = cpu_at(l, l->workers, l->chunks);
     l->even |= masters_core_of(l, l->workers, cpu).task_s / l->use.cores * l->use.tasks > EVENLY * elapsed_s;
@@ -464,7 +465,7 @@ kl_load kl_load_with_bytes(const kl_load *l, double times) {
         return other;
     double less_s = (1 - message_part(l)) * l->use.farm_s * (1 - times);
     other.use.farm_s -= less_s;
-    other.use.local_s -= fmin(other.use.local_s, less_s * l->use.local_tasks / l->use.tasks);
+    other.use.local_s -= fmin(other.use.local_s, less_s * local_part(l));
     other.use.bytes *= times;
     return other;
 }

@@ -162,15 +162,22 @@ static void workers_elsewhere_use_no_caches(void **state) {
     assert_true(kl_model_limit(&many, 128).times > 1.5 * kl_model_limit(&none, 128).times);
 }
 
+/* Return the load of 64 workers. Each task sleeps, and costs its worker and one thread of the master 0.1 ms
+ * of CPU time. */
+static kl_load sleeping(void) {
+    kl_load load = computing();
+    load.use.farm_s = load.use.local_s = 0.1;
+    load.chunks = load.use.tasks;
+    load.workers = 64;
+    load.answer_s = load.use.farm_s / load.chunks;
+    return load;
+}
+
 /* Workers that sleep stay on their cores, so they and the master's busiest thread slow each other down.
  * Workers that compute are spread over all cores. */
 static void a_busy_master_slows_the_workers_of_its_core(void **state) {
     (void)state;
-    kl_load sleeps = computing();
-    sleeps.use.farm_s = sleeps.use.local_s = 0.1;
-    sleeps.chunks = sleeps.use.tasks;
-    sleeps.workers = 64;
-    sleeps.answer_s = sleeps.use.farm_s / sleeps.chunks; /* one thread needs all of this time */
+    const kl_load sleeps = sleeping();
     kl_limit limit = kl_model_limit(&sleeps, 64);
     assert_int_equal(limit.what, KL_SHARED_CORE);
     /* the master's core does 0.1 ms of the master's work and half of the workers' work for each task */
@@ -199,15 +206,10 @@ static void a_busy_master_slows_the_workers_of_its_core(void **state) {
 /* If a run took less time than the master's core alone would need, the cores were used evenly. */
 static void a_quick_run_shows_that_cores_are_used_evenly(void **state) {
     (void)state;
-    kl_load load = computing();
-    load.use.farm_s = load.use.local_s = 0.1;
-    load.chunks = load.use.tasks;
-    load.workers = 64;
-    load.answer_s = load.use.farm_s / load.chunks;
-    kl_load slow = load;
-    kl_load_fit(&load, 1e-3, 0.11);
+    kl_load quick = sleeping(), slow = sleeping(); /* the master's core needs 0.15 s */
+    kl_load_fit(&quick, 1e-3, 0.11);
     kl_load_fit(&slow, 1e-3, 0.16);
-    assert_true(load.even && !slow.even);
+    assert_true(quick.even && !slow.even);
 }
 
 static void what_is_needed_most_limits(void **state) {
