@@ -33,7 +33,7 @@ static void join(kilter_loop *l) {
     kl_meter *m = &l->rank.meter;
     m->opened_s = leader->meter.opened_s;
     m->shares_cores = leader->meter.shares_cores;
-    m->extra = leader->meter.extra;
+    m->cores_left = leader->meter.cores_left;
     m->seldom = leader->meter.seldom;
     m->waits_first = leader->meter.waits_first;
     l->rank.looks_yield = leader->looks_yield;

@@ -129,7 +129,7 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, bool *refused, kilte
         return status;
     g->opened_s = l->rank.meter.opened_s = kl_loop_now_s(l);
     l->rank.meter.shares_cores = g->wait.shares_cores;
-    l->rank.meter.extra = kl_bells_is_extra(g->wait.bells);
+    l->rank.meter.cores_left = kl_bells_cores_left(g->wait.bells);
     l->rank.meter.waits_first = g->crowded && g->near;
     l->rank.meter.seldom = g->crowded;
     l->rank.looks_yield = g->wait.mpi_yields && l->rank.meter.waits_first;

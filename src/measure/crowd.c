@@ -1,4 +1,6 @@
-/* Judge whether other processes use the cores of ranks that share cores with each other. */
+/* Count the cores that other processes use, if ranks share cores with each other. */
+#include <math.h>
+
 #include "measure/measure.h"
 
 /* Other processes use the cores if they take more than OTHERS_PART of the cores' time. The times of WINDOW_S
@@ -13,10 +15,11 @@ bool kl_crowd_due(const kl_crowd *c, double now_s) {
 void kl_crowd_add(kl_crowd *c, const kl_crowd_sample *s) {
     kl_crowd_sample from = c->last;
     bool known = from.idle_s >= 0 && s->idle_s >= 0;
-    double passed_s = s->cores * (s->now_s - from.now_s),
-           accounted_s = s->used_s - from.used_s + s->idle_s - from.idle_s;
+    double passed_s = s->now_s - from.now_s, accounted_s = s->used_s - from.used_s + s->idle_s - from.idle_s,
+           others = s->cores - accounted_s / passed_s, few = OTHERS_PART * s->cores;
     c->last = *s;
     c->judged = from.now_s > 0;
-    c->alone = c->judged && known && accounted_s > (1 - OTHERS_PART) * passed_s;
-    c->others = c->judged && known && !c->alone;
+    c->alone = c->judged && known && others < few;
+    c->taken =
+        c->judged && known && others >= few ? (uint32_t)fmin(s->cores, fmax(1, ceil(others - few))) : 0;
 }

@@ -7,15 +7,17 @@
 
 #include "measure/measure.h"
 
-/* The ranks' CPU time and the cores' idle time, as parts of the cores' time, and what follows from them. */
+/* The ranks' CPU time and the cores' idle time, as parts of the cores' time. Others take the rest, and use at
+ * least this number of cores. */
 static void other_processes_are_seen_by_the_time_that_nobody_accounts_for(void **state) {
     static const struct {
         double cores, used, idle;
-        bool alone, others;
+        uint32_t taken;
     } rows[] = {
-        {1, 1, 0, true, false},      {1, 0.2, 0.8, true, false},  {1, 0.95, 0, true, false},
-        {1, 0.5, 0, false, true},    {1, 0, 0.5, false, true},    {1, 0, 0, false, true},
-        {4, 0.6, 0.35, true, false}, {4, 0.6, 0.25, false, true},
+        {1, 1, 0, 0},      {1, 0.2, 0.8, 0},  {1, 0.95, 0, 0},  {1, 0.5, 0, 1},
+        {1, 0, 0.5, 1},    {1, 0, 0, 1},      {2, 0.75, 0, 1},  {2, 0.5, 0, 1},
+        {2, 0.25, 0, 2},   {2, 0, 0, 2},      {2, 0.1, 0.4, 1}, {3, 0.6, 0, 1},
+        {4, 0.6, 0.35, 0}, {4, 0.6, 0.25, 1}, {4, 0.2, 0.3, 2}, {4, 0, 0, 4},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -28,7 +30,7 @@ static void other_processes_are_seen_by_the_time_that_nobody_accounts_for(void *
                                                 .cores = rows[i].cores,
                                                 .used_s = 7 + rows[i].used * all_s,
                                                 .idle_s = 3 + rows[i].idle * all_s});
-            assert_true(c.alone == (k > 0 && rows[i].alone) && c.others == (k > 0 && rows[i].others));
+            assert_true(c.alone == (k > 0 && rows[i].taken == 0) && c.taken == (k > 0 ? rows[i].taken : 0));
         }
     }
 }
@@ -40,7 +42,7 @@ static void without_idle_times_nothing_is_assumed(void **state) {
     for (int k = 0; k < 6; k++) {
         double idle_s = k == 3 ? 1 : -1; /* once, the system does tell */
         kl_crowd_add(&c, &(kl_crowd_sample){100 + 0.4 * k, 1, 0.1 * k, idle_s});
-        assert_true(!c.alone && !c.others && c.judged == (k > 0));
+        assert_true(!c.alone && c.taken == 0 && c.judged == (k > 0));
     }
 }
 

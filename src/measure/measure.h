@@ -47,9 +47,10 @@ typedef struct kl_core_sample { /* values of counters of the system, which only 
 typedef struct kl_core_share {
     kl_core_mode mode;
     double share; /* 0 … 1 */
-    /* The driver sets these two fields if a rank shares its cores with other ranks. others: true if other
-     * processes use the cores, too; unsettled: true if this is not known yet. */
-    bool others, unsettled;
+    /* The driver sets these two fields if a rank shares its cores with other ranks. taken: number of these
+     * cores that other processes use; unsettled: true if this is not known yet. */
+    uint32_t taken;
+    bool unsettled;
     /* true: the thread should sleep while it waits for messages, because it needs less than its share. If it
      * needed all of its share, the system would run it late after a sleep, so it spins (waits without
      * sleeping). */
@@ -75,8 +76,8 @@ bool kl_core_share_wants_idle(const kl_core_share *core,
                               double now_s); /* Return whether the next sample must contain idle_s. */
 void kl_core_share_add(kl_core_share *core, const kl_core_sample *sample);
 
-/* Whether other processes use the cores of ranks that share cores with each other. If all fields are zero,
- * nothing is known. */
+/* How many cores other processes use, if ranks share cores with each other. If all fields are zero, nothing
+ * is known. */
 typedef struct kl_crowd_sample {
     double now_s, cores; /* cores: number of cores that the ranks share */
     /* used_s: CPU seconds of all these ranks; idle_s: idle seconds of the cores, below 0 if the system does
@@ -85,8 +86,9 @@ typedef struct kl_crowd_sample {
 } kl_crowd_sample;
 typedef struct kl_crowd {
     bool judged; /* true: two samples were compared */
-    bool alone;  /* true: other processes hardly use the cores */
-    bool others; /* true: other processes use the cores; if idle times are not known, both are false */
+    bool alone;  /* true: other processes hardly use the cores; false if idle times are not known */
+    /* number of cores that other processes use at least in part; 0 if idle times are not known */
+    uint32_t taken;
     kl_crowd_sample last;
 } kl_crowd;
 

@@ -22,9 +22,9 @@ static const double MEAN_OVER_S = 1e-3;
 static const double SAMPLES_APART_S = 1, SAMPLE_S = 0.05;
 enum { SAMPLE_SWEEPS = 3 };
 /* Shares that are reported if ranks share cores with each other. Other ranks do not count as load. So a rank
- * reports 1, or OTHERS_SHARE if other processes use the cores. But in short sweeps, ranks on one core wait
- * for each other. So ranks for which no core is left report EXTRA_SHARE, and the loop tries to give them no
- * rows. EXTRA_SHARE does not depend on other processes, and is clearly smaller than OTHERS_SHARE. */
+ * reports 1, or OTHERS_SHARE if other processes leave it no core. But in short sweeps, ranks on one core wait
+ * for each other. So ranks for which other ranks leave no core report EXTRA_SHARE, and the loop tries to give
+ * them no rows. EXTRA_SHARE does not depend on other processes, and is clearly smaller than OTHERS_SHARE. */
 static const double OTHERS_SHARE = 0.5, EXTRA_SHARE = 0.25;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
@@ -199,7 +199,7 @@ static double reported_share(const kl_meter *m) {
         return m->core->share;
     if (m->core->unsettled)
         return 1;
-    return m->extra ? EXTRA_SHARE : m->core->others ? OTHERS_SHARE : 1;
+    return m->cores_left == 0 ? EXTRA_SHARE : m->cores_left <= m->core->taken ? OTHERS_SHARE : 1;
 }
 
 kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now_s) {

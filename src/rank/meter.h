@@ -42,7 +42,7 @@ typedef struct kl_meter {
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool shares_cores;         /* true: more ranks use this rank's cores than there are such cores */
     bool seldom;               /* true: CPU time is measured in few sweeps, because some ranks share cores */
-    bool extra;       /* true: ranks with lower numbers already take all cores of this rank, one core each */
+    uint32_t cores_left; /* number of this rank's cores that ranks with lower numbers leave, one core each */
     bool waits_first; /* true: all ranks are on this host, and some share cores, so a waiting rank leaves its
                          core to the others */
     bool simulated;   /* true: there is no scheduler to measure, as in a simulation */

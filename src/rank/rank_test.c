@@ -843,21 +843,22 @@ static void the_cpu_time_of_few_sweeps_is_measured_where_ranks_share_cores(void 
     }
 }
 
-/* Other ranks do not count as load, but other processes do. A rank for which no core is left reports a
- * quarter of a core. Ranks that share cores report a whole core until it is known whether others use the
- * cores. */
+/* Other ranks do not count as load, but other processes do: they take the cores that are left for the last
+ * ranks. A rank for which other ranks leave no core reports a quarter of a core. Ranks that share cores
+ * report a whole core until it is known how many cores other processes use. */
 static void a_report_tells_the_share_of_the_core(void **state) {
     static const struct {
-        bool shares_cores, extra, others, unsettled;
+        bool shares_cores, unsettled;
+        uint32_t left, taken;
         double share;
-    } rows[] = {{false, false, false, false, 0.3}, {true, false, false, false, 1},
-                {true, true, false, false, 0.25},  {false, false, true, false, 0.3},
-                {true, false, true, false, 0.5},   {true, true, true, false, 0.25},
-                {true, true, false, true, 1},      {false, false, false, true, 0.3}};
+    } rows[] = {{false, false, 1, 0, 0.3}, {false, false, 1, 1, 0.3}, {false, true, 1, 0, 0.3},
+                {true, false, 2, 0, 1},    {true, false, 2, 1, 1},    {true, false, 2, 2, 0.5},
+                {true, false, 1, 0, 1},    {true, false, 1, 1, 0.5},  {true, false, 0, 0, 0.25},
+                {true, false, 0, 2, 0.25}, {true, true, 0, 0, 1},     {true, true, 1, 1, 1}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const kl_core_share core = {.share = 0.3, .others = rows[i].others, .unsettled = rows[i].unsettled};
-        kl_meter m = {.core = &core, .shares_cores = rows[i].shares_cores, .extra = rows[i].extra};
+        const kl_core_share core = {.share = 0.3, .taken = rows[i].taken, .unsettled = rows[i].unsettled};
+        kl_meter m = {.core = &core, .shares_cores = rows[i].shares_cores, .cores_left = rows[i].left};
         assert_true(kl_meter_report(&m, (kl_span){0, 1}, 0, 1).share == rows[i].share);
     }
 }

@@ -125,8 +125,9 @@ bool kl_bells_crowded(const kl_bells *b) {
     return b && count_same(b, b->places) > (uint32_t)b->cpus;
 }
 
-bool kl_bells_is_extra(const kl_bells *b) {
-    return b && count_same(b, b->mine) >= (uint32_t)b->cpus;
+uint32_t kl_bells_cores_left(const kl_bells *b) {
+    uint32_t cores = b ? (uint32_t)b->cpus : 1, before = b ? count_same(b, b->mine) : 0;
+    return cores > before ? cores - before : 0;
 }
 
 void kl_bells_tell_used(kl_bells *b, double seconds) {

@@ -107,17 +107,18 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_non_null(first);
     assert_non_null(second);
     assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
-    assert_true(!kl_bells_is_extra(first) && kl_bells_is_extra(second));
+    assert_true(kl_bells_cores_left(first) == 1 && kl_bells_cores_left(second) == 0);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
         /* the first two processes do not count for the third, because it may use more cores than they may */
         kl_bells *third = kl_bells_open(token, 3, 2);
-        assert_false(kl_bells_crowded(third) || kl_bells_is_extra(third));
+        assert_false(kl_bells_crowded(third));
+        assert_true(kl_bells_cores_left(third) == (uint32_t)CPU_COUNT(&all));
         kl_bells_close(third);
     }
     kl_bells_close(second);
     kl_bells_close(first);
-    assert_false(kl_bells_crowded(NULL) || kl_bells_is_extra(NULL));
+    assert_true(!kl_bells_crowded(NULL) && kl_bells_cores_left(NULL) == 1);
 }
 
 /* After kl_bells_settle(), a process that opens bells with the same token must get new bells. */

@@ -92,9 +92,9 @@ uint32_t kl_bells_there(const kl_bells *bells);
 /* Return true if more processes use exactly this process's set of cores than there are cores in the set.
  * Processes with a different set do not count. NULL: false. */
 bool kl_bells_crowded(const kl_bells *bells);
-/* Return true if processes with lower places already take all cores of this process, one core each. NULL:
- * false. */
-bool kl_bells_is_extra(const kl_bells *bells);
+/* Return how many cores of this process the processes with lower places leave, if each takes one core. NULL:
+ * 1. */
+uint32_t kl_bells_cores_left(const kl_bells *bells);
 /* kl_bells_tell_used() tells other processes for how many seconds this process ran. The function
  * kl_bells_used() returns the sum over all processes that may use exactly the same cores, and sets *cores to
  * the number of these cores. */

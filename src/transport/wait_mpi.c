@@ -109,7 +109,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (wait->shares_cores && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
     wait->core.unsettled = wait->shares_cores && wait->bells && !wait->crowd.judged;
-    wait->core.others = wait->crowd.others;
+    wait->core.taken = wait->crowd.taken;
 }
 
 /* --- the steps of one wait for messages --- */
