@@ -19,6 +19,7 @@ void kl_crowd_add(kl_crowd *c, const kl_crowd_sample *s) {
            others = s->cores - accounted_s / passed_s, few = OTHERS_PART * s->cores;
     c->last = *s;
     c->judged = from.now_s > 0;
+    c->threads = c->judged && s->threads_s - from.threads_s > OTHERS_PART * passed_s;
     c->alone = c->judged && known && others < few;
     c->taken =
         c->judged && known && others >= few ? (uint32_t)fmin(s->cores, fmax(1, ceil(others - few))) : 0;

@@ -41,7 +41,7 @@ static void without_idle_times_nothing_is_assumed(void **state) {
     kl_crowd c = {0};
     for (int k = 0; k < 6; k++) {
         double idle_s = k == 3 ? 1 : -1; /* once, the system does tell */
-        kl_crowd_add(&c, &(kl_crowd_sample){100 + 0.4 * k, 1, 0.1 * k, idle_s});
+        kl_crowd_add(&c, &(kl_crowd_sample){100 + 0.4 * k, 1, 0.1 * k, idle_s, 0});
         assert_true(!c.alone && c.taken == 0 && c.judged == (k > 0));
     }
 }
@@ -50,9 +50,9 @@ static void the_first_window_is_short(void **state) {
     (void)state;
     kl_crowd c = {0};
     assert_true(kl_crowd_due(&c, 100));
-    kl_crowd_add(&c, &(kl_crowd_sample){100, 1, 0, 0});
+    kl_crowd_add(&c, &(kl_crowd_sample){100, 1, 0, 0, 0});
     assert_true(!kl_crowd_due(&c, 100.05) && kl_crowd_due(&c, 100.15));
-    kl_crowd_add(&c, &(kl_crowd_sample){100.15, 1, 0.15, 0});
+    kl_crowd_add(&c, &(kl_crowd_sample){100.15, 1, 0.15, 0, 0});
     assert_true(c.judged && !kl_crowd_due(&c, 100.35) && kl_crowd_due(&c, 100.5));
 }
 

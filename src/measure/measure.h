@@ -83,10 +83,12 @@ typedef struct kl_crowd_sample {
     /* used_s: CPU seconds of all these ranks; idle_s: idle seconds of the cores, below 0 if the system does
      * not tell; both only rise */
     double used_s, idle_s;
+    double threads_s; /* CPU seconds of the other threads of this process */
 } kl_crowd_sample;
 typedef struct kl_crowd {
-    bool judged; /* true: two samples were compared */
-    bool alone;  /* true: other processes hardly use the cores; false if idle times are not known */
+    bool judged;  /* true: two samples were compared */
+    bool threads; /* true: other threads of this process compute, too */
+    bool alone;   /* true: other processes hardly use the cores; false if idle times are not known */
     /* number of cores that other processes use at least in part; 0 if idle times are not known */
     uint32_t taken;
     kl_crowd_sample last;

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "sys/hold.h"
 #include "sys/sys.h"
 
 enum { NAME_BYTES = 64 };
@@ -28,6 +29,7 @@ typedef struct bell {
     atomic_ullong cores; /* hash of the set of cores that the process may use */
     /* nanoseconds for which the process ran, as it reported them with kl_bells_tell_used() */
     atomic_ullong used_ns;
+    atomic_int held; /* number of the core on which the process is held, plus 1; 0: it is not held */
 } bell;
 
 struct kl_bells {
@@ -64,7 +66,7 @@ static uint64_t allowed_cores(int *count) {
     cpu_set_t mine;
     uint64_t cores = 0;
     CPU_ZERO(&mine);
-    if (sched_getaffinity(0, sizeof mine, &mine) == 0)
+    if (kl_allowed_cores(&mine))
         for (size_t core = 0; core < CPU_SETSIZE; core++)
             cores = CPU_ISSET(core, &mine) ? kl_mix64(cores + core + 1) : cores;
     *count = CPU_COUNT(&mine);
@@ -97,6 +99,7 @@ void kl_bells_close(kl_bells *b) {
     if (!b)
         return;
     kl_bells_settle(b);
+    kl_bells_release(b);
     munmap(b->all, b->places * sizeof *b->all);
     free(b);
 }
@@ -142,6 +145,34 @@ double kl_bells_used(const kl_bells *b, uint32_t *cores) {
             used_ns += atomic_load_explicit(&b->all[i].used_ns, memory_order_relaxed);
     *cores = (uint32_t)b->cpus;
     return 1e-9 * (double)used_ns;
+}
+
+uint32_t kl_bells_spare_cores(const kl_bells *b) {
+    uint32_t cores = b ? (uint32_t)b->cpus : 0, taken = b ? count_same(b, b->places) : 0;
+    return cores > taken ? cores - taken : 0;
+}
+
+static bool is_only_one_on(const kl_bells *b, int core) {
+    for (uint32_t i = 0; i < b->places; i++)
+        if (i != b->mine && atomic_load(&b->all[i].held) == core + 1)
+            return false;
+    return true;
+}
+
+/* Each process writes its core before it reads those of others, so at least one of two processes notices the
+ * other. */
+bool kl_bells_hold(kl_bells *b) {
+    int core = sched_getcpu();
+    atomic_store(&b->all[b->mine].held, core + 1);
+    bool holds = is_only_one_on(b, core) && kl_core_hold(core);
+    if (!holds)
+        atomic_store(&b->all[b->mine].held, 0);
+    return holds;
+}
+
+void kl_bells_release(kl_bells *b) {
+    if (atomic_exchange(&b->all[b->mine].held, 0) > 0)
+        kl_core_release();
 }
 
 bool kl_bells_is_there(const kl_bells *b, uint32_t place) {

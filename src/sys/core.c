@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sys/hold.h"
 #include "sys/sys.h"
 
 enum { LINES_BYTES = 1 << 16 }; /* greatest number of bytes read from /proc/stat; enough for 700 cores */
@@ -45,26 +46,35 @@ bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, do
 
 /* Add up the idle times in the lines "cpu3 user nice system idle iowait …" of the cores that this thread may
  * use. */
-static double add_idle(const char *lines, const cpu_set_t *mine) {
+static double add_idle(const char *lines, const cpu_set_t *cores) {
     unsigned core;
     unsigned long long idle, iowait;
     double ticks = 0;
     for (const char *line = strstr(lines, "\ncpu"); line; line = strstr(line + 1, "\ncpu"))
         if (sscanf(line, "\ncpu%u %*u %*u %*u %llu %llu", &core, &idle, &iowait) == 3 && core < CPU_SETSIZE &&
-            CPU_ISSET(core, mine))
+            CPU_ISSET(core, cores))
             ticks += (double)idle + (double)iowait;
     return ticks;
 }
 
-double kl_core_idle_s(const kl_core_meter *meter) {
-    cpu_set_t mine;
+static double read_idle(const kl_core_meter *meter, const cpu_set_t *cores) {
     char *text = meter->cores >= 0 ? malloc(LINES_BYTES) : NULL;
     ssize_t bytes = text ? pread(meter->cores, text, LINES_BYTES - 1, 0) : -1;
     double idle_s = -1;
-    if (bytes > 0 && sched_getaffinity(0, sizeof mine, &mine) == 0) {
+    if (bytes > 0) {
         text[bytes] = '\0';
-        idle_s = add_idle(text, &mine) / (double)sysconf(_SC_CLK_TCK);
+        idle_s = add_idle(text, cores) / (double)sysconf(_SC_CLK_TCK);
     }
     free(text);
     return idle_s;
+}
+
+double kl_core_idle_s(const kl_core_meter *meter) {
+    cpu_set_t cores;
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? read_idle(meter, &cores) : -1;
+}
+
+double kl_cores_idle_s(const kl_core_meter *meter) {
+    cpu_set_t cores;
+    return kl_allowed_cores(&cores) ? read_idle(meter, &cores) : -1;
 }

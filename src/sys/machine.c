@@ -31,6 +31,10 @@ kl_clock kl_clock_system(void) {
     return (kl_clock){.now_s = monotonic_s, .busy_s = thread_cpu_s};
 }
 
+double kl_process_cpu_s(void) {
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 double kl_unix_time_s(void) {
     return read_clock(CLOCK_REALTIME);
 }

@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sys/hold.h"
+
 static bool is_named(const char *thread, const char *prefix) {
     char path[64], name[32] = "";
     snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", thread);
@@ -189,7 +191,13 @@ int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg) {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         sigdelset(&blocked, faults[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    int code = pthread_create(thread, NULL, body, arg);
+    pthread_attr_t with_all_cores;
+    cpu_set_t cores;
+    pthread_attr_init(&with_all_cores);
+    if (kl_allowed_cores(&cores))
+        pthread_attr_setaffinity_np(&with_all_cores, sizeof cores, &cores);
+    int code = pthread_create(thread, &with_all_cores, body, arg);
+    pthread_attr_destroy(&with_all_cores);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }

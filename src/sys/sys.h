@@ -45,6 +45,7 @@ double kl_cpu_s(clockid_t thread);
 /* Find the CPU clocks of threads of this process whose names begin with `prefix`. Return the number of
  * clocks found, at most `most`. */
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most);
+double kl_process_cpu_s(void); /* CPU seconds of all threads of this process */
 double kl_unix_time_s(void);   /* time of day [s since 1970], for the record's header only */
 void kl_nap_s(double seconds); /* sleep without using a core */
 /* Use the time that work of `seconds` takes on a machine of speed 1. A real machine has speed 1, and computes
@@ -72,9 +73,17 @@ void kl_core_meter_close(kl_core_meter *meter);
 /* Read three values of the thread: the seconds for which it ran; the seconds for which it was ready while
  * others ran; how many times it was scheduled. Return false if these are not known. */
 bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, double *slices);
-/* Return the idle seconds of all cores that the thread may use, in total. The time of each core is rounded
- * to 0.01 s. Below 0: not known. */
+/* Return the idle seconds of all cores that the thread may use now, in total. The time of each core is
+ * rounded to 0.01 s. Below 0: not known. */
 double kl_core_idle_s(const kl_core_meter *meter);
+/* Return the same for the cores that the thread may use while it is not held on a core. */
+double kl_cores_idle_s(const kl_core_meter *meter);
+
+/* Hold the calling thread on this core. Threads that it starts with kl_thread_start() are not held, but other
+ * new threads and processes are. Return false if the thread is held already, or may not use this core. */
+bool kl_core_hold(int core);
+/* Let the calling thread use all its cores again. If the thread is not held, do nothing. */
+void kl_core_release(void);
 
 /* Doorbells, by which processes of one host wake each other. Processes that know the same token share bells.
  * Each process has its own place, a number below `places`. A process sleeps until the sender of a message
@@ -100,6 +109,13 @@ uint32_t kl_bells_cores_left(const kl_bells *bells);
  * the number of these cores. */
 void kl_bells_tell_used(kl_bells *bells, double seconds);
 double kl_bells_used(const kl_bells *bells, uint32_t *cores);
+/* Return how many cores are left if each process that may use exactly the same cores as this one takes one of
+ * them. NULL: 0. */
+uint32_t kl_bells_spare_cores(const kl_bells *bells);
+/* Hold the calling thread on the core on which it runs. Return false if this failed, or if another process is
+ * held on this core. */
+bool kl_bells_hold(kl_bells *bells);
+void kl_bells_release(kl_bells *bells); /* End kl_bells_hold(). If the thread is not held, do nothing. */
 /* Return whether the process at `place` has opened the bells. For NULL, return false. */
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place);
 /* Wake the process at `place` if it sleeps. Call this after a message was sent to it. bells NULL, or a place

@@ -74,9 +74,23 @@ static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
     if (!kl_crowd_due(&wait->crowd, now_s))
         return;
     kl_crowd_sample s = {.now_s = now_s, .used_s = kl_bells_used(wait->bells, &cores)};
-    s.idle_s = kl_core_idle_s(&wait->meter);
+    s.idle_s = kl_cores_idle_s(&wait->meter);
     s.cores = cores;
+    s.threads_s = kl_process_cpu_s() - run_s;
     kl_crowd_add(&wait->crowd, &s);
+}
+
+/* Hold the rank on its core while other processes use cores that the ranks need. Otherwise the system would
+ * let the ranks change places, and the speeds of the ranks with them. New threads would be held as well, so a
+ * rank whose body has threads is not held. */
+static void hold_core(kl_mpi_wait *wait) {
+    bool shared = wait->holds || wait->core.mode == KL_CORE_SHARED,
+         wants = shared && !wait->crowd.threads && wait->crowd.taken > kl_bells_spare_cores(wait->bells);
+    if (wants && !wait->holds)
+        wait->holds = kl_bells_hold(wait->bells);
+    if (!wants && wait->holds)
+        kl_bells_release(wait->bells);
+    wait->holds &= wants;
 }
 
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
@@ -106,8 +120,10 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (wait->mpi_yields) /* the rank's slices end early, so they do not show the length of a time slice */
         wait->core.quantum_s = 0;
     wait->measured = true;
-    if (wait->shares_cores && wait->bells)
+    if ((wait->shares_cores || wait->may_hold) && wait->bells)
         look_at_crowd(wait, now_s, s.run_s);
+    if (wait->may_hold && wait->bells)
+        hold_core(wait);
     wait->core.unsettled = wait->shares_cores && wait->bells && !wait->crowd.judged;
     wait->core.taken = wait->crowd.taken;
 }
@@ -195,7 +211,7 @@ void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     kl_mpi_look_at_core(wait, now_s);
     if (spins(wait, waited_s)) {
         wait->looks++;
-        if (wait->crowd.alone && !wait->mpi_yields)
+        if (wait->shares_cores && wait->crowd.alone && !wait->mpi_yields)
             sched_yield();
         return;
     }

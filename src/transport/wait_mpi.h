@@ -29,11 +29,14 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* doorbells of the ranks on this host; NULL: there are none */
     kl_core_meter meter;
     kl_core_share core;
-    pid_t thread;       /* number of the thread that `meter` and `core` measure */
-    bool measured;      /* true: the system reports the values for `meter` and `core` */
-    bool shares_cores;  /* true: the ranks that use exactly this rank's cores outnumber these cores */
-    bool mpi_yields;    /* true: MPI yields the core when it finds no message */
-    kl_crowd crowd;     /* judged only if shares_cores is true */
+    pid_t thread;      /* number of the thread that `meter` and `core` measure */
+    bool measured;     /* true: the system reports the values for `meter` and `core` */
+    bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
+    bool mpi_yields;   /* true: MPI yields the core when it finds no message */
+    /* may_hold: true if the thread may be held on one core while other processes use some of its cores;
+     * holds: true if it is held */
+    bool may_hold, holds;
+    kl_crowd crowd;     /* judged only if shares_cores or may_hold is true */
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
 } kl_mpi_wait;
