@@ -8,9 +8,10 @@
 
 const char *kl_decision_name(kl_decision_kind kind) {
     static const char *const names[KL_DECISION_KINDS] = {
-        "nothing",  "deal",   "withhold", "recall",  "copy",    "assign", "policy", "factor",  "workers",
-        "team",     "grain",  "program",  "move",    "stay",    "wait",   "rest",   "refused", "block",
-        "organise", "launch", "relocate", "restart", "give-up", "grow",   "shrink", "exclude", "save",
+        "nothing", "deal",    "withhold", "recall", "copy",     "assign", "policy",
+        "factor",  "workers", "team",     "grain",  "program",  "move",   "stay",
+        "wait",    "rest",    "refused",  "block",  "organise", "launch", "relocate",
+        "restart", "give-up", "grow",     "shrink", "exclude",  "save",   "hold",
     };
     return names[kind];
 }

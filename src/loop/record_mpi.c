@@ -41,6 +41,7 @@ struct kl_loop_record {
     uint64_t moved_in;
     uint64_t block;
     uint32_t rests;
+    uint64_t held; /* number of ranks that are held on their cores */
 };
 
 /* --- beginning the record --- */
@@ -241,6 +242,21 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     return blocks || plan->move || rests_now || write_stay(l, at_s, plan);
 }
 
+/* Write a decision if the number of ranks that are held on their cores has changed. */
+static void write_held(const kilter_loop *l, double at_s, const kl_rank_report *reports) {
+    uint64_t held = 0, before = l->record->held;
+    for (uint32_t i = 0; i < l->bundle->group.ranks; i++)
+        held += reports[i].held;
+    l->record->held = held;
+    kl_decision d = {.kind = KL_DECIDES_HOLD, .subject = KL_SUBJECT_ALL, .count = held};
+    snprintf(d.reason, sizeof d.reason, "ranks that stay on their cores: %llu instead of %llu; %s",
+             (unsigned long long)held, (unsigned long long)before,
+             held > before ? "other processes use cores that the ranks need"
+                           : "other processes leave cores free, or the program computes in threads");
+    if (held != before)
+        write_decision(l, at_s, &d);
+}
+
 static void write_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     r->written_s = reports[0].elapsed_s;
@@ -279,6 +295,7 @@ void kl_loop_record_round(const kilter_loop *l) {
         r->did[i].busy_s += reports[i].busy_s;
         r->did[i].moving_s += reports[i].moving_s;
     }
+    write_held(l, at_s, reports);
     if (write_decisions(l, at_s, plan) || at_s - r->written_s >= RESOLUTION * at_s)
         write_round(l, reports, plan);
 }

@@ -56,11 +56,50 @@ static void the_first_window_is_short(void **state) {
     assert_true(c.judged && !kl_crowd_due(&c, 100.35) && kl_crowd_due(&c, 100.5));
 }
 
+/* A rank is held while other processes and ranks need more cores than there are. */
+static void ranks_are_held_while_cores_are_short(void **state) {
+    (void)state;
+    static const struct {
+        kl_core_mode mode;
+        bool held, threads;
+        uint32_t taken, spare;
+        bool holds;
+    } rows[] = {
+        {KL_CORE_OWN, false, false, 1, 0, false},    {KL_CORE_WATCHED, false, false, 1, 0, false},
+        {KL_CORE_SHARED, false, false, 1, 0, true},  {KL_CORE_SHARED, false, false, 0, 0, false},
+        {KL_CORE_SHARED, false, false, 1, 1, false}, {KL_CORE_SHARED, false, false, 2, 1, true},
+        {KL_CORE_SHARED, false, true, 1, 0, false},  {KL_CORE_OWN, true, false, 1, 0, true},
+        {KL_CORE_OWN, true, false, 0, 0, false},     {KL_CORE_SHARED, true, true, 1, 0, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const kl_crowd crowd = {.taken = rows[i].taken, .threads = rows[i].threads};
+        const kl_core_share core = {.mode = rows[i].mode, .held = rows[i].held};
+        assert_true(kl_crowd_holds(&crowd, &core, rows[i].spare) == rows[i].holds);
+    }
+}
+
+static void threads_that_compute_are_seen(void **state) {
+    (void)state;
+    static const struct {
+        double threads_s;
+        bool seen;
+    } rows[] = {{0, false}, {0.02, false}, {0.05, true}, {1, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_crowd c = {0};
+        kl_crowd_add(&c, &(kl_crowd_sample){100, 2, 0.1, 0, 7});
+        assert_false(c.threads);
+        kl_crowd_add(&c, &(kl_crowd_sample){100.4, 2, 0.5, 0, 7 + rows[i].threads_s});
+        assert_true(c.threads == rows[i].seen);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_processes_are_seen_by_the_time_that_nobody_accounts_for),
         cmocka_unit_test(without_idle_times_nothing_is_assumed),
         cmocka_unit_test(the_first_window_is_short),
+        cmocka_unit_test(ranks_are_held_while_cores_are_short),
+        cmocka_unit_test(threads_that_compute_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

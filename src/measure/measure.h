@@ -47,6 +47,7 @@ typedef struct kl_core_sample { /* values of counters of the system, which only 
 typedef struct kl_core_share {
     kl_core_mode mode;
     double share; /* 0 … 1 */
+    bool held;    /* the driver sets this: true if the thread is held on its core */
     /* The driver sets these two fields if a rank shares its cores with other ranks. taken: number of these
      * cores that other processes use; unsettled: true if this is not known yet. */
     uint32_t taken;
@@ -96,6 +97,10 @@ typedef struct kl_crowd {
 
 bool kl_crowd_due(const kl_crowd *crowd, double now_s); /* Return whether it is time for the next sample. */
 void kl_crowd_add(kl_crowd *crowd, const kl_crowd_sample *sample);
+/* Return whether a rank should be held on its core. That is so while other processes use more cores than are
+ * spare, where each rank needs one core. It begins when the rank's own core is shared. New threads would be
+ * held as well, so a rank with threads that compute is not held. */
+bool kl_crowd_holds(const kl_crowd *crowd, const kl_core_share *core, uint32_t spare);
 
 /* Present pace of a worker: seconds per unit, with more weight on recent work. The weights decay with working
  * time, not with idle time. So several small chunks weigh the same as one large chunk of the same total time.

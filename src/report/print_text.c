@@ -241,11 +241,17 @@ static const struct how {
                                       of: what the forecast is about, NULL: such decisions have no forecast */
     bool counted; /* true: print how many decisions of this kind there were, and when the last one was made */
 } hows[] = {
-    {"workers", "workers", "run", false},    {"assign", "assign", "run", false},
-    {"grain", "grain", "run", false},        {"program", "program", "program", false},
-    {"organise", "organised", "run", false}, {"wait", "refusals", NULL, true},
-    {"rest", "rests", NULL, true},           {"refused", "no memory", NULL, true},
-    {"block", "blocks", NULL, true},         {"save", NULL, NULL, false},
+    {"workers", "workers", "run", false},
+    {"assign", "assign", "run", false},
+    {"grain", "grain", "run", false},
+    {"program", "program", "program", false},
+    {"organise", "organised", "run", false},
+    {"wait", "refusals", NULL, true},
+    {"rest", "rests", NULL, true},
+    {"refused", "no memory", NULL, true},
+    {"block", "blocks", NULL, true},
+    {"save", NULL, NULL, false},
+    {"hold", NULL, NULL, false},
 };
 
 static const struct how *how_of(const kl_report_decision *d) {

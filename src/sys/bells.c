@@ -163,6 +163,8 @@ static bool is_only_one_on(const kl_bells *b, int core) {
  * other. */
 bool kl_bells_hold(kl_bells *b) {
     int core = sched_getcpu();
+    if (atomic_load(&b->all[b->mine].held) > 0)
+        return false;
     atomic_store(&b->all[b->mine].held, core + 1);
     bool holds = is_only_one_on(b, core) && kl_core_hold(core);
     if (!holds)
@@ -171,7 +173,7 @@ bool kl_bells_hold(kl_bells *b) {
 }
 
 void kl_bells_release(kl_bells *b) {
-    if (atomic_exchange(&b->all[b->mine].held, 0) > 0)
+    if (b && atomic_exchange(&b->all[b->mine].held, 0) > 0)
         kl_core_release();
 }
 

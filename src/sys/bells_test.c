@@ -1,4 +1,5 @@
 #include <math.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,16 +93,22 @@ static void who_is_not_there_is_not_rung(void **state) {
     kl_bells_close(NULL);
 }
 
+static cpu_set_t first_core(void) {
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    size_t core = 0;
+    while (!CPU_ISSET(core, &all))
+        core++;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    return one;
+}
+
 /* Two processes bound to one core must count as crowded; two processes with two cores must not. */
 static void as_many_as_cores_are_not_crowded(void **state) {
     (void)state;
-    cpu_set_t all, one;
+    cpu_set_t all, one = first_core();
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    int core = 0;
-    while (!CPU_ISSET((size_t)core, &all))
-        core++;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)core, &one);
     assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
     uint64_t token = kl_token();
     kl_bells *first = kl_bells_open(token, 3, 0), *second = kl_bells_open(token, 3, 1);
@@ -119,6 +127,91 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     kl_bells_close(second);
     kl_bells_close(first);
     assert_true(!kl_bells_crowded(NULL) && kl_bells_cores_left(NULL) == 1);
+}
+
+static void *read_cores(void *cores) {
+    sched_getaffinity(0, sizeof(cpu_set_t), cores);
+    return NULL;
+}
+
+/* A held thread may use one core only, but counts with all its cores, and its threads get all of them. */
+static void a_thread_is_held_on_its_core(void **state) {
+    (void)state;
+    cpu_set_t all, now, of_thread;
+    pthread_t thread;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    kl_bells *b = kl_bells_open(kl_token(), 2, 0);
+    assert_non_null(b);
+    assert_true(kl_bells_spare_cores(b) == (uint32_t)CPU_COUNT(&all) - 1 && kl_bells_spare_cores(NULL) == 0);
+    assert_true(kl_bells_hold(b) && !kl_bells_hold(b));
+    kl_bells *next = kl_bells_open(kl_token(), 2, 0);
+    assert_non_null(next);
+    assert_int_equal(kl_bells_cores_left(next), CPU_COUNT(&all));
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    assert_int_equal(CPU_COUNT(&now), 1);
+    assert_int_equal(kl_thread_start(&thread, read_cores, &of_thread), 0);
+    pthread_join(thread, NULL);
+    assert_true(CPU_EQUAL(&of_thread, &all));
+    kl_bells_close(next); /* it holds nothing, so the thread stays held */
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    assert_int_equal(CPU_COUNT(&now), 1);
+    kl_bells_close(b);
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    assert_true(CPU_EQUAL(&now, &all));
+}
+
+/* Hold this process on its core, say so, and wait until the other end is closed. */
+static _Noreturn void hold_a_core(kl_bells *b, int end) {
+    char holds = (char)kl_bells_hold(b);
+    if (write(end, &holds, 1) == 1)
+        (void)!read(end, &holds, 1);
+    kl_bells_release(b);
+    _exit(0);
+}
+
+static void a_core_is_held_for_one_process(void **state) {
+    (void)state;
+    uint64_t token = kl_token();
+    cpu_set_t all, one = first_core();
+    int ends[2];
+    char held = 0;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    kl_bells *first = kl_bells_open(token, 2, 0), *second = kl_bells_open(token, 2, 1);
+    assert_true(first && second && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(ends[0]);
+        hold_a_core(first, ends[1]);
+    }
+    close(ends[1]);
+    assert_true(read(ends[0], &held, 1) == 1 && held);
+    assert_false(kl_bells_hold(second));
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(kl_bells_hold(second));
+    kl_bells_close(second);
+    kl_bells_close(first);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
+/* If the program binds a held thread to other cores, it stays bound after the hold. */
+static void a_thread_that_is_bound_meanwhile_stays_bound(void **state) {
+    (void)state;
+    cpu_set_t all, other, now;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) == 1)
+        skip(); /* there is no other core */
+    kl_bells *b = kl_bells_open(kl_token(), 1, 0);
+    assert_true(b && kl_bells_hold(b));
+    other = all;
+    CPU_CLR((size_t)sched_getcpu(), &other);
+    assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
+    kl_bells_close(b);
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    assert_true(CPU_EQUAL(&now, &other));
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
 /* After kl_bells_settle(), a process that opens bells with the same token must get new bells. */
@@ -184,6 +277,9 @@ int main(void) {
         cmocka_unit_test(no_ring_is_lost),
         cmocka_unit_test(who_is_not_there_is_not_rung),
         cmocka_unit_test(as_many_as_cores_are_not_crowded),
+        cmocka_unit_test(a_thread_is_held_on_its_core),
+        cmocka_unit_test(a_core_is_held_for_one_process),
+        cmocka_unit_test(a_thread_that_is_bound_meanwhile_stays_bound),
         cmocka_unit_test(settled_bells_are_not_found),
         cmocka_unit_test(a_core_is_read),
     };

@@ -3,43 +3,48 @@
  * rows that follow the ranks' speeds come too late. */
 #include "sys/hold.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include "sys/sys.h"
 
-static _Thread_local cpu_set_t before; /* the cores that the thread may use while it is not held */
-static _Thread_local int held = -1;    /* the core on which the thread is held; −1: it is not held */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the values below */
+static pid_t thread;                                      /* the held thread; 0: none */
+static cpu_set_t before, only; /* cores of this thread: without the hold, and with it */
 
 bool kl_allowed_cores(cpu_set_t *cores) {
-    if (held < 0)
-        return sched_getaffinity(0, sizeof *cores, cores) == 0;
+    pthread_mutex_lock(&mutex);
+    bool held = thread == gettid();
     *cores = before;
-    return true;
+    pthread_mutex_unlock(&mutex);
+    return held || sched_getaffinity(0, sizeof *cores, cores) == 0;
 }
 
-static cpu_set_t only(int core) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)core, &set);
-    return set;
+static bool hold(int core) {
+    if (thread != 0 || core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0 ||
+        !CPU_ISSET((size_t)core, &before))
+        return false;
+    CPU_ZERO(&only);
+    CPU_SET((size_t)core, &only);
+    if (sched_setaffinity(0, sizeof only, &only) != 0)
+        return false;
+    thread = gettid();
+    return true;
 }
 
 bool kl_core_hold(int core) {
-    cpu_set_t one;
-    if (held >= 0 || core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0)
-        return false;
-    one = only(core);
-    if (!CPU_ISSET((size_t)core, &before) || sched_setaffinity(0, sizeof one, &one) != 0)
-        return false;
-    held = core;
-    return true;
+    pthread_mutex_lock(&mutex);
+    bool held = hold(core);
+    pthread_mutex_unlock(&mutex);
+    return held;
 }
 
 void kl_core_release(void) {
-    cpu_set_t now, one;
-    if (held < 0)
-        return;
-    one = only(held);
-    held = -1;
+    cpu_set_t now;
+    pthread_mutex_lock(&mutex);
     /* if the program has bound the thread itself meanwhile, this stays so */
-    if (sched_getaffinity(0, sizeof now, &now) == 0 && CPU_EQUAL(&now, &one))
-        sched_setaffinity(0, sizeof before, &before);
+    if (thread != 0 && sched_getaffinity(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, &only))
+        sched_setaffinity(thread, sizeof before, &before);
+    thread = 0;
+    pthread_mutex_unlock(&mutex);
 }

@@ -80,9 +80,10 @@ double kl_core_idle_s(const kl_core_meter *meter);
 double kl_cores_idle_s(const kl_core_meter *meter);
 
 /* Hold the calling thread on this core. Threads that it starts with kl_thread_start() are not held, but other
- * new threads and processes are. Return false if the thread is held already, or may not use this core. */
+ * new threads and processes are. Only one thread of a process is held at a time. Return false if one is held
+ * already, or if the thread may not use this core. */
 bool kl_core_hold(int core);
-/* Let the calling thread use all its cores again. If the thread is not held, do nothing. */
+/* Let the held thread use all its cores again. If no thread is held, do nothing. */
 void kl_core_release(void);
 
 /* Doorbells, by which processes of one host wake each other. Processes that know the same token share bells.

@@ -80,17 +80,21 @@ static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
     kl_crowd_add(&wait->crowd, &s);
 }
 
-/* Hold the rank on its core while other processes use cores that the ranks need. Otherwise the system would
- * let the ranks change places, and the speeds of the ranks with them. New threads would be held as well, so a
- * rank whose body has threads is not held. */
+/* Hold the rank on its core while other processes use cores that the ranks need. Otherwise the system lets
+ * ranks change places, and with them the ranks' speeds. */
 static void hold_core(kl_mpi_wait *wait) {
-    bool shared = wait->holds || wait->core.mode == KL_CORE_SHARED,
-         wants = shared && !wait->crowd.threads && wait->crowd.taken > kl_bells_spare_cores(wait->bells);
-    if (wants && !wait->holds)
-        wait->holds = kl_bells_hold(wait->bells);
-    if (!wants && wait->holds)
+    kl_core_share *core = &wait->core;
+    bool holds = kl_crowd_holds(&wait->crowd, core, kl_bells_spare_cores(wait->bells));
+    if (core->held && !holds)
         kl_bells_release(wait->bells);
-    wait->holds &= wants;
+    core->held = holds && (core->held || kl_bells_hold(wait->bells));
+}
+
+/* Begin to measure anew. */
+static void forget_core(kl_mpi_wait *wait, double now_s) {
+    kl_bells_release(wait->bells);
+    wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
+    wait->measured = false;
 }
 
 void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
@@ -102,12 +106,10 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
         kl_core_meter_close(&wait->meter);
         kl_core_meter_open(&wait->meter);
         wait->thread = gettid();
-        wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
-        wait->measured = false;
+        forget_core(wait, now_s);
     }
     if (!kl_core_read(&wait->meter, &s.run_s, &s.delay_s, &s.slices)) {
-        wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
-        wait->measured = false;
+        forget_core(wait, now_s);
         return;
     }
     if (kl_core_share_wants_idle(&wait->core, now_s)) {

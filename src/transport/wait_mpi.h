@@ -33,10 +33,8 @@ typedef struct kl_mpi_wait {
     bool measured;     /* true: the system reports the values for `meter` and `core` */
     bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
     bool mpi_yields;   /* true: MPI yields the core when it finds no message */
-    /* may_hold: true if the thread may be held on one core while other processes use some of its cores;
-     * holds: true if it is held */
-    bool may_hold, holds;
-    kl_crowd crowd;     /* judged only if shares_cores or may_hold is true */
+    bool may_hold;  /* true: the thread may be held on its core while other processes use some of its cores */
+    kl_crowd crowd; /* judged only if shares_cores or may_hold is true */
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
 } kl_mpi_wait;
