@@ -25,6 +25,7 @@ void kl_crowd_add(kl_crowd *c, const kl_crowd_sample *s) {
         c->judged && known && others >= few ? (uint32_t)fmin(s->cores, fmax(1, ceil(others - few))) : 0;
 }
 
-bool kl_crowd_holds(const kl_crowd *c, const kl_core_share *core, uint32_t spare) {
-    return (core->held || core->mode == KL_CORE_SHARED) && !c->threads && c->taken > spare;
+bool kl_crowd_holds(const kl_crowd *c, const kl_core_share *core, int spare) {
+    return (core->held || core->mode == KL_CORE_SHARED) && !c->threads && spare >= 0 &&
+           c->taken > (uint32_t)spare;
 }

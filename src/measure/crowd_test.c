@@ -62,14 +62,16 @@ static void ranks_are_held_while_cores_are_short(void **state) {
     static const struct {
         kl_core_mode mode;
         bool held, threads;
-        uint32_t taken, spare;
+        uint32_t taken;
+        int spare;
         bool holds;
     } rows[] = {
         {KL_CORE_OWN, false, false, 1, 0, false},    {KL_CORE_WATCHED, false, false, 1, 0, false},
         {KL_CORE_SHARED, false, false, 1, 0, true},  {KL_CORE_SHARED, false, false, 0, 0, false},
         {KL_CORE_SHARED, false, false, 1, 1, false}, {KL_CORE_SHARED, false, false, 2, 1, true},
         {KL_CORE_SHARED, false, true, 1, 0, false},  {KL_CORE_OWN, true, false, 1, 0, true},
-        {KL_CORE_OWN, true, false, 0, 0, false},     {KL_CORE_SHARED, true, true, 1, 0, false},
+        {KL_CORE_OWN, true, false, 0, 0, false},     {KL_CORE_SHARED, true, false, 1, -1, false},
+        {KL_CORE_SHARED, true, true, 1, 0, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const kl_crowd crowd = {.taken = rows[i].taken, .threads = rows[i].threads};

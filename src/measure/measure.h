@@ -97,10 +97,11 @@ typedef struct kl_crowd {
 
 bool kl_crowd_due(const kl_crowd *crowd, double now_s); /* Return whether it is time for the next sample. */
 void kl_crowd_add(kl_crowd *crowd, const kl_crowd_sample *sample);
-/* Return whether a rank should be held on its core. That is so while other processes use more cores than are
- * spare, where each rank needs one core. It begins when the rank's own core is shared. New threads would be
- * held as well, so a rank with threads that compute is not held. */
-bool kl_crowd_holds(const kl_crowd *crowd, const kl_core_share *core, uint32_t spare);
+/* Return whether a rank should be held on its core. spare: number of cores that are left if each rank has
+ * one; below 0: the ranks share cores with each other, and none is held. Otherwise a rank is held while other
+ * processes use more than the spare cores. This begins when the rank's own core is shared. New threads would
+ * be held as well, so a rank with threads that compute is not held. */
+bool kl_crowd_holds(const kl_crowd *crowd, const kl_core_share *core, int spare);
 
 /* Present pace of a worker: seconds per unit, with more weight on recent work. The weights decay with working
  * time, not with idle time. So several small chunks weigh the same as one large chunk of the same total time.

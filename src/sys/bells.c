@@ -147,9 +147,8 @@ double kl_bells_used(const kl_bells *b, uint32_t *cores) {
     return 1e-9 * (double)used_ns;
 }
 
-uint32_t kl_bells_spare_cores(const kl_bells *b) {
-    uint32_t cores = b ? (uint32_t)b->cpus : 0, taken = b ? count_same(b, b->places) : 0;
-    return cores > taken ? cores - taken : 0;
+int kl_bells_spare_cores(const kl_bells *b, uint32_t idle) {
+    return b->cpus + (int)idle - (int)count_same(b, b->places);
 }
 
 static bool is_only_one_on(const kl_bells *b, int core) {

@@ -111,8 +111,8 @@ uint32_t kl_bells_cores_left(const kl_bells *bells);
 void kl_bells_tell_used(kl_bells *bells, double seconds);
 double kl_bells_used(const kl_bells *bells, uint32_t *cores);
 /* Return how many cores are left if each process that may use exactly the same cores as this one takes one of
- * them. NULL: 0. */
-uint32_t kl_bells_spare_cores(const kl_bells *bells);
+ * them, except `idle` processes. Below 0: there are too few cores. */
+int kl_bells_spare_cores(const kl_bells *bells, uint32_t idle);
 /* Hold the calling thread on the core on which it runs. Return false if this failed, or if another process is
  * held on this core. */
 bool kl_bells_hold(kl_bells *bells);

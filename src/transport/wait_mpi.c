@@ -84,7 +84,7 @@ static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
  * ranks change places, and with them the ranks' speeds. */
 static void hold_core(kl_mpi_wait *wait) {
     kl_core_share *core = &wait->core;
-    bool holds = kl_crowd_holds(&wait->crowd, core, kl_bells_spare_cores(wait->bells));
+    bool holds = kl_crowd_holds(&wait->crowd, core, kl_bells_spare_cores(wait->bells, wait->idle));
     if (core->held && !holds)
         kl_bells_release(wait->bells);
     core->held = holds && (core->held || kl_bells_hold(wait->bells));

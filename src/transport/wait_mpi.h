@@ -34,6 +34,7 @@ typedef struct kl_mpi_wait {
     bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
     bool mpi_yields;   /* true: MPI yields the core when it finds no message */
     bool may_hold;  /* true: the thread may be held on its core while other processes use some of its cores */
+    uint32_t idle;  /* number of ranks on this host that need no core of their own, such as a farm's master */
     kl_crowd crowd; /* judged only if shares_cores or may_hold is true */
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
