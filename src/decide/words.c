@@ -11,7 +11,7 @@ const char *kl_decision_name(kl_decision_kind kind) {
         "nothing", "deal",    "withhold", "recall", "copy",     "assign", "policy",
         "factor",  "workers", "team",     "grain",  "program",  "move",   "stay",
         "wait",    "rest",    "refused",  "block",  "organise", "launch", "relocate",
-        "restart", "give-up", "grow",     "shrink", "exclude",  "save",   "hold",
+        "restart", "give-up", "grow",     "shrink", "exclude",  "save",   "pin",
     };
     return names[kind];
 }

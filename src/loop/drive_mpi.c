@@ -1,9 +1,12 @@
 /* The driver of a rank, which carries out the rank's actions with MPI, and tells the rank the time. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "loop/loop_mpi.h"
 
 static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
+/* shares are clearly unequal if a rank has more than this multiple of an equal share */
+static const double UNEQUAL = 1.1;
 
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
 
@@ -147,8 +150,18 @@ static kilter_status measure_quantum(kilter_loop *l, const kl_action *a, kilter_
     return KILTER_OK;
 }
 
-static kilter_status record(kilter_loop *l, const kl_action *a, kilter_error *error) {
+/* Return whether ranks have clearly unequal numbers of rows. In scattered loops the numbers always change. */
+static bool has_unequal_shares(const kl_rank *k) {
+    const kl_layout *layout = &k->layout;
+    double equal = (double)layout->iterations / layout->ranks, most = 0;
+    for (uint32_t r = 0; r < layout->ranks && !k->kind->anywhere; r++)
+        most = fmax(most, (double)(layout->target[r + 1] - layout->target[r]));
+    return k->kind->anywhere || most > UNEQUAL * equal;
+}
+
+static kilter_status end_round(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a, (void)error;
+    kl_pin_round(&l->bundle->group.wait.pin, has_unequal_shares(&l->rank), kl_monotonic_s());
     kl_loop_record_round(l);
     return KILTER_OK;
 }
@@ -179,7 +192,7 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
                                            [KL_REST] = rest,
                                            [KL_FORGET] = forget,
                                            [KL_QUANTUM] = measure_quantum,
-                                           [KL_RECORD] = record,
+                                           [KL_RECORD] = end_round,
                                            [KL_REFUSED] = record_refused,
                                            [KL_FAIL] = fail};
     if (a->set && !kl_loop_requests(a->set))

@@ -35,6 +35,7 @@ static void join(kilter_loop *l) {
     m->shares_cores = leader->meter.shares_cores;
     m->cores_left = leader->meter.cores_left;
     m->seldom = leader->meter.seldom;
+    m->pin = leader->meter.pin;
     m->waits_first = leader->meter.waits_first;
     l->rank.looks_yield = leader->looks_yield;
     l->number = ++l->bundle->opened;

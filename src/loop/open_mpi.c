@@ -132,7 +132,8 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, bool *refused, kilte
     l->rank.meter.cores_left = kl_bells_cores_left(g->wait.bells);
     l->rank.meter.waits_first = g->crowded && g->near;
     l->rank.meter.seldom = g->crowded;
-    g->wait.may_hold = !g->crowded && !l->options.fixed && kl_core_count() > 1;
+    l->rank.meter.pin = &g->wait.pin;
+    g->wait.may_pin = !g->crowded && !l->options.fixed && kl_bells_cores(g->wait.bells) > 1;
     l->rank.looks_yield = g->wait.mpi_yields && l->rank.meter.waits_first;
     status = kl_loop_saver_open(l, refused, error);
     return status == KILTER_OK ? kl_loop_record_open(l, error) : status;

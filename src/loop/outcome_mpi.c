@@ -39,6 +39,7 @@ void kl_loop_break(kilter_loop *l) {
         return;
     a->phase = KL_BROKEN;
     kl_mpi_keep(l);
+    kl_bells_unpin(a->group.wait.bells);
     kl_detector_ask(&a->detector, &a->failure);
     kl_detector_give_up(&a->detector, a->failure.text);
     end_record(l);
@@ -47,6 +48,7 @@ void kl_loop_break(kilter_loop *l) {
 void kl_loop_end_together(kilter_loop *l) {
     l->bundle->phase = KL_BROKEN;
     kl_mpi_keep(l);
+    kl_bells_unpin(l->bundle->group.wait.bells);
     end_record(l);
 }
 

@@ -41,7 +41,8 @@ struct kl_loop_record {
     uint64_t moved_in;
     uint64_t block;
     uint32_t rests;
-    uint64_t held; /* number of ranks that are held on their cores */
+    uint64_t pinned; /* number of ranks that are pinned to their cores, as last written */
+    double pinned_s; /* time at which this was written */
 };
 
 /* --- beginning the record --- */
@@ -242,19 +243,23 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     return blocks || plan->move || rests_now || write_stay(l, at_s, plan);
 }
 
-/* Write a decision if the number of ranks that are held on their cores has changed. */
-static void write_held(const kilter_loop *l, double at_s, const kl_rank_report *reports) {
-    uint64_t held = 0, before = l->record->held;
+/* Write a decision if the number of ranks that are pinned to their cores has changed. If it was 0 neither
+ * before nor afterwards, leave the decision out if such a decision was written shortly before. */
+static void write_pinned(const kilter_loop *l, double at_s, const kl_rank_report *reports) {
+    struct kl_loop_record *r = l->record;
+    uint64_t pinned = 0, before = r->pinned;
     for (uint32_t i = 0; i < l->bundle->group.ranks; i++)
-        held += reports[i].held;
-    l->record->held = held;
-    kl_decision d = {.kind = KL_DECIDES_HOLD, .subject = KL_SUBJECT_ALL, .count = held};
+        pinned += reports[i].pinned;
+    if (pinned == before || (pinned > 0 && before > 0 && at_s - r->pinned_s < RESOLUTION * at_s))
+        return;
+    kl_decision d = {.kind = KL_DECIDES_PIN, .subject = KL_SUBJECT_ALL, .count = pinned};
     snprintf(d.reason, sizeof d.reason, "ranks that stay on their cores: %llu instead of %llu; %s",
-             (unsigned long long)held, (unsigned long long)before,
-             held > before ? "other processes use cores that the ranks need"
-                           : "other processes leave cores free, or the program computes in threads");
-    if (held != before)
-        write_decision(l, at_s, &d);
+             (unsigned long long)pinned, (unsigned long long)before,
+             pinned > before ? "other processes use cores that the ranks need"
+                             : "this was of no use any more, or the program computes in threads");
+    write_decision(l, at_s, &d);
+    r->pinned = pinned;
+    r->pinned_s = at_s;
 }
 
 static void write_round(const kilter_loop *l, const kl_rank_report *reports, const kl_steer_plan *plan) {
@@ -295,7 +300,7 @@ void kl_loop_record_round(const kilter_loop *l) {
         r->did[i].busy_s += reports[i].busy_s;
         r->did[i].moving_s += reports[i].moving_s;
     }
-    write_held(l, at_s, reports);
+    write_pinned(l, at_s, reports);
     if (write_decisions(l, at_s, plan) || at_s - r->written_s >= RESOLUTION * at_s)
         write_round(l, reports, plan);
 }

@@ -1,4 +1,4 @@
-/* Count the cores that other processes use, if ranks share cores with each other. */
+/* Count the cores that other processes use. */
 #include <math.h>
 
 #include "measure/measure.h"
@@ -14,18 +14,15 @@ bool kl_crowd_due(const kl_crowd *c, double now_s) {
 
 void kl_crowd_add(kl_crowd *c, const kl_crowd_sample *s) {
     kl_crowd_sample from = c->last;
-    bool known = from.idle_s >= 0 && s->idle_s >= 0;
-    double passed_s = s->now_s - from.now_s, accounted_s = s->used_s - from.used_s + s->idle_s - from.idle_s,
-           others = s->cores - accounted_s / passed_s, few = OTHERS_PART * s->cores;
-    c->last = *s;
-    c->judged = from.now_s > 0;
-    c->threads = c->judged && s->threads_s - from.threads_s > OTHERS_PART * passed_s;
-    c->alone = c->judged && known && others < few;
-    c->taken =
-        c->judged && known && others >= few ? (uint32_t)fmin(s->cores, fmax(1, ceil(others - few))) : 0;
-}
-
-bool kl_crowd_holds(const kl_crowd *c, const kl_core_share *core, int spare) {
-    return (core->held || core->mode == KL_CORE_SHARED) && !c->threads && spare >= 0 &&
-           c->taken > (uint32_t)spare;
+    bool judged = from.now_s > 0,
+         known = judged && from.idle_s >= 0 && s->idle_s >= 0 && from.used_s >= 0 && s->used_s >= 0;
+    double passed_s = s->now_s - from.now_s, few = OTHERS_PART * s->cores,
+           accounted_s = s->used_s - from.used_s + s->idle_s - from.idle_s,
+           others = known ? fmax(0, s->cores - accounted_s / passed_s) : 0;
+    *c = (kl_crowd){.judged = judged,
+                    .threads = judged && s->threads_s - from.threads_s > OTHERS_PART * passed_s,
+                    .alone = known && others < few,
+                    .others = others,
+                    .taken = others >= few ? (uint32_t)fmin(s->cores, fmax(1, ceil(others - few))) : 0,
+                    .last = *s};
 }

@@ -80,28 +80,47 @@ void kl_core_share_add(kl_core_share *core, const kl_core_sample *sample);
 /* How many cores other processes use, if ranks share cores with each other. If all fields are zero, nothing
  * is known. */
 typedef struct kl_crowd_sample {
-    double now_s, cores; /* cores: number of cores that the ranks share */
-    /* used_s: CPU seconds of all these ranks; idle_s: idle seconds of the cores, below 0 if the system does
-     * not tell; both only rise */
+    double now_s, cores; /* cores: number of cores that the ranks may use */
+    /* used_s: CPU seconds of all these ranks; idle_s: idle seconds of the cores; both only rise. Below 0: not
+     * known */
     double used_s, idle_s;
-    double threads_s; /* CPU seconds of the other threads of this process */
+    double threads_s; /* CPU seconds of the other threads of this process, and of its ended children */
 } kl_crowd_sample;
 typedef struct kl_crowd {
-    bool judged;  /* true: two samples were compared */
-    bool threads; /* true: other threads of this process compute, too */
-    bool alone;   /* true: other processes hardly use the cores; false if idle times are not known */
-    /* number of cores that other processes use at least in part; 0 if idle times are not known */
+    bool judged;   /* true: two samples were compared */
+    bool threads;  /* true: other threads of this process, or its children, compute, too */
+    bool alone;    /* true: other processes hardly use the cores; false if idle times are not known */
+    double others; /* number of cores whose time other processes use; 0 if idle times are not known */
+    /* `others` rounded up, except a small rest: other processes take at least this number of cores */
     uint32_t taken;
     kl_crowd_sample last;
 } kl_crowd;
 
 bool kl_crowd_due(const kl_crowd *crowd, double now_s); /* Return whether it is time for the next sample. */
 void kl_crowd_add(kl_crowd *crowd, const kl_crowd_sample *sample);
-/* Return whether a rank should be held on its core. spare: number of cores that are left if each rank has
- * one; below 0: the ranks share cores with each other, and none is held. Otherwise a rank is held while other
- * processes use more than the spare cores. This begins when the rank's own core is shared. New threads would
- * be held as well, so a rank with threads that compute is not held. */
-bool kl_crowd_holds(const kl_crowd *crowd, const kl_core_share *core, int spare);
+
+/* Whether a rank is pinned to its core, so that the system does not move it to other cores. If all fields are
+ * zero, it is not pinned. */
+typedef struct kl_pin {
+    bool pinned;             /* the driver sets this */
+    uint32_t rounds;         /* number of rounds since the pin was last useful */
+    double useful_s;         /* time at which it was last useful */
+    double pause_s, again_s; /* length of the pause after a useless pin, and time at which it ends */
+} kl_pin;
+typedef struct kl_pin_sample {
+    double now_s;
+    bool shared;   /* true: the rank's core is shared */
+    bool threads;  /* true: other threads of the process compute; new threads would be pinned, too */
+    double others; /* number of cores that other processes use */
+    /* number of cores that are left if each rank takes one; below 0: ranks share cores with each other */
+    int spare;
+} kl_pin_sample;
+
+/* Return whether the rank should be pinned: other processes use more than the spare cores. This begins when
+ * the rank's own core is shared. */
+bool kl_pin_wanted(kl_pin *pin, const kl_pin_sample *sample);
+/* Note after a round of a loop whether the pin is useful: the ranks have unequal shares. */
+void kl_pin_round(kl_pin *pin, bool useful, double now_s);
 
 /* Present pace of a worker: seconds per unit, with more weight on recent work. The weights decay with working
  * time, not with idle time. So several small chunks weigh the same as one large chunk of the same total time.

@@ -218,7 +218,7 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
                              .moved_bytes = since->moved_bytes,
                              .quantum_s = m->quantum_s,
                              .share = reported_share(m),
-                             .held = m->core->held,
+                             .pinned = m->pin && m->pin->pinned,
                              .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
     if (report.iterations > 0) /* report the time of whole iterations only */
         report.busy_s *= (double)report.iterations / since->rows;

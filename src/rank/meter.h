@@ -40,8 +40,9 @@ typedef struct kl_meter {
     struct kl_meter *leader; /* meter of the loop that this loop follows; NULL: this loop follows none */
     kl_following following;
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
-    bool shares_cores;         /* true: more ranks use this rank's cores than there are such cores */
-    bool seldom;               /* true: CPU time is measured in few sweeps, because some ranks share cores */
+    const kl_pin *pin;   /* whether the rank is pinned to its core; the driver owns it; NULL: it never is */
+    bool shares_cores;   /* true: more ranks use this rank's cores than there are such cores */
+    bool seldom;         /* true: CPU time is measured in few sweeps, because some ranks share cores */
     uint32_t cores_left; /* number of this rank's cores that ranks with lower numbers leave, one core each */
     bool waits_first; /* true: all ranks are on this host, and some share cores, so a waiting rank leaves its
                          core to the others */

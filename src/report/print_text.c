@@ -251,7 +251,7 @@ static const struct how {
     {"refused", "no memory", NULL, true},
     {"block", "blocks", NULL, true},
     {"save", NULL, NULL, false},
-    {"hold", NULL, NULL, false},
+    {"pin", NULL, NULL, false},
 };
 
 static const struct how *how_of(const kl_report_decision *d) {

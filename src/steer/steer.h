@@ -350,7 +350,7 @@ typedef struct kl_rank_report {
                          yet */
     /* part of its core that the rank can get, from 0 to 1; 0: not known, so 1 is assumed */
     double share;
-    uint64_t held; /* 1: the rank is held on its core; 0: it may use other cores */
+    uint64_t pinned; /* 1: the rank is pinned to its core; 0: it may use other cores */
     /* in a pipeline: seconds that passing on the boundary of a block costs; 0: not known */
     double boundary_s;
     /* above 0: costs of iterations differ, and segments_s is sent; 0: costs are equal, or were not

@@ -17,7 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sys/hold.h"
+#include "sys/pin.h"
 #include "sys/sys.h"
 
 enum { NAME_BYTES = 64 };
@@ -27,15 +27,15 @@ typedef struct bell {
     _Alignas(64) atomic_uint rung;
     atomic_bool there, asleep;
     atomic_ullong cores; /* hash of the set of cores that the process may use */
-    /* nanoseconds for which the process ran, as it reported them with kl_bells_tell_used() */
-    atomic_ullong used_ns;
-    atomic_int held; /* number of the core on which the process is held, plus 1; 0: it is not held */
+    atomic_int process;  /* number of the process */
+    atomic_int pinned;   /* number of the core to which the process is pinned, plus 1; 0: it is not pinned */
 } bell;
 
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
     int cpus;        /* number of cores that the process which opened the bells may use */
+    bool *ended;     /* [places] true: this process has seen that the process at this place has ended */
     unsigned before; /* value of this process's `rung` at the moment when it marked itself as asleep */
     char name[NAME_BYTES];
 };
@@ -66,7 +66,7 @@ static uint64_t allowed_cores(int *count) {
     cpu_set_t mine;
     uint64_t cores = 0;
     CPU_ZERO(&mine);
-    if (kl_allowed_cores(&mine))
+    if (kl_all_my_cores(&mine))
         for (size_t core = 0; core < CPU_SETSIZE; core++)
             cores = CPU_ISSET(core, &mine) ? kl_mix64(cores + core + 1) : cores;
     *count = CPU_COUNT(&mine);
@@ -81,11 +81,16 @@ kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine) {
     b->mine = mine;
     snprintf(b->name, sizeof b->name, "/kilter-bells-%016llx", (unsigned long long)token);
     b->all = map_bells(b->name, places * sizeof *b->all);
-    if (!b->all) {
+    b->ended = calloc(places, sizeof *b->ended);
+    if (!b->all || !b->ended) {
+        if (b->all)
+            munmap(b->all, places * sizeof *b->all);
+        free(b->ended);
         free(b);
         return NULL;
     }
     atomic_store(&b->all[mine].cores, allowed_cores(&b->cpus));
+    atomic_store(&b->all[mine].process, getpid());
     atomic_store(&b->all[mine].there, true);
     return b;
 }
@@ -99,8 +104,9 @@ void kl_bells_close(kl_bells *b) {
     if (!b)
         return;
     kl_bells_settle(b);
-    kl_bells_release(b);
+    kl_bells_unpin(b);
     munmap(b->all, b->places * sizeof *b->all);
+    free(b->ended);
     free(b);
 }
 
@@ -112,7 +118,7 @@ uint32_t kl_bells_there(const kl_bells *b) {
 }
 
 static bool has_same_cores(const kl_bells *b, uint32_t place) {
-    return atomic_load(&b->all[place].there) &&
+    return atomic_load(&b->all[place].there) && !b->ended[place] &&
            atomic_load(&b->all[place].cores) == atomic_load(&b->all[b->mine].cores);
 }
 
@@ -133,47 +139,57 @@ uint32_t kl_bells_cores_left(const kl_bells *b) {
     return cores > before ? cores - before : 0;
 }
 
-void kl_bells_tell_used(kl_bells *b, double seconds) {
-    atomic_store_explicit(&b->all[b->mine].used_ns, (unsigned long long)(1e9 * seconds),
-                          memory_order_relaxed);
+uint32_t kl_bells_cores(const kl_bells *b) {
+    return b ? (uint32_t)b->cpus : 1;
 }
 
-double kl_bells_used(const kl_bells *b, uint32_t *cores) {
-    unsigned long long used_ns = 0;
-    for (uint32_t i = 0; i < b->places; i++)
-        if (has_same_cores(b, i))
-            used_ns += atomic_load_explicit(&b->all[i].used_ns, memory_order_relaxed);
-    *cores = (uint32_t)b->cpus;
-    return 1e-9 * (double)used_ns;
+/* Return the CPU seconds of the process at `place`; below 0: it has ended. */
+static double cpu_of(const kl_bells *b, uint32_t place) {
+    clockid_t clock;
+    struct timespec t;
+    if (clock_getcpuclockid(atomic_load(&b->all[place].process), &clock) != 0 ||
+        clock_gettime(clock, &t) != 0)
+        return -1;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int kl_bells_spare_cores(const kl_bells *b, uint32_t idle) {
-    return b->cpus + (int)idle - (int)count_same(b, b->places);
+double kl_bells_used(kl_bells *b) {
+    double used_s = 0;
+    for (uint32_t i = 0; i < b->places; i++) {
+        double cpu_s = has_same_cores(b, i) ? cpu_of(b, i) : 0;
+        b->ended[i] = b->ended[i] || cpu_s < 0;
+        used_s = cpu_s < 0 || used_s < 0 ? -1 : used_s + cpu_s;
+    }
+    return used_s;
+}
+
+int kl_bells_spare_cores(const kl_bells *b, uint32_t first) {
+    return b->cpus - (int)(count_same(b, b->places) - count_same(b, first));
 }
 
 static bool is_only_one_on(const kl_bells *b, int core) {
     for (uint32_t i = 0; i < b->places; i++)
-        if (i != b->mine && atomic_load(&b->all[i].held) == core + 1)
+        if (i != b->mine && !b->ended[i] && atomic_load(&b->all[i].pinned) == core + 1)
             return false;
     return true;
 }
 
 /* Each process writes its core before it reads those of others, so at least one of two processes notices the
  * other. */
-bool kl_bells_hold(kl_bells *b) {
+bool kl_bells_pin(kl_bells *b) {
     int core = sched_getcpu();
-    if (atomic_load(&b->all[b->mine].held) > 0)
+    if (atomic_load(&b->all[b->mine].pinned) > 0)
         return false;
-    atomic_store(&b->all[b->mine].held, core + 1);
-    bool holds = is_only_one_on(b, core) && kl_core_hold(core);
-    if (!holds)
-        atomic_store(&b->all[b->mine].held, 0);
-    return holds;
+    atomic_store(&b->all[b->mine].pinned, core + 1);
+    bool pinned = is_only_one_on(b, core) && kl_core_pin(core);
+    if (!pinned)
+        atomic_store(&b->all[b->mine].pinned, 0);
+    return pinned;
 }
 
-void kl_bells_release(kl_bells *b) {
-    if (b && atomic_exchange(&b->all[b->mine].held, 0) > 0)
-        kl_core_release();
+void kl_bells_unpin(kl_bells *b) {
+    if (b && atomic_exchange(&b->all[b->mine].pinned, 0) > 0)
+        kl_core_unpin();
 }
 
 bool kl_bells_is_there(const kl_bells *b, uint32_t place) {

@@ -134,8 +134,8 @@ static void *read_cores(void *cores) {
     return NULL;
 }
 
-/* A held thread may use one core only, but counts with all its cores, and its threads get all of them. */
-static void a_thread_is_held_on_its_core(void **state) {
+/* A pinned thread may use one core only, but counts with all its cores, and its threads get all of them. */
+static void a_thread_is_pinned_to_its_core(void **state) {
     (void)state;
     cpu_set_t all, now, of_thread;
     pthread_t thread;
@@ -144,7 +144,7 @@ static void a_thread_is_held_on_its_core(void **state) {
     assert_non_null(b);
     assert_true(kl_bells_spare_cores(b, 0) == CPU_COUNT(&all) - 1 &&
                 kl_bells_spare_cores(b, 1) == CPU_COUNT(&all));
-    assert_true(kl_bells_hold(b) && !kl_bells_hold(b));
+    assert_true(kl_bells_pin(b) && !kl_bells_pin(b));
     kl_bells *next = kl_bells_open(kl_token(), 2, 0);
     assert_non_null(next);
     assert_int_equal(kl_bells_cores_left(next), CPU_COUNT(&all));
@@ -153,7 +153,12 @@ static void a_thread_is_held_on_its_core(void **state) {
     assert_int_equal(kl_thread_start(&thread, read_cores, &of_thread), 0);
     pthread_join(thread, NULL);
     assert_true(CPU_EQUAL(&of_thread, &all));
-    kl_bells_close(next); /* it holds nothing, so the thread stays held */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(sched_getaffinity(0, sizeof now, &now) != 0 || !CPU_EQUAL(&now, &all));
+    int code = 1;
+    assert_true(child > 0 && waitpid(child, &code, 0) == child && code == 0);
+    kl_bells_close(next); /* it has pinned nothing, so the thread stays pinned */
     assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
     assert_int_equal(CPU_COUNT(&now), 1);
     kl_bells_close(b);
@@ -161,21 +166,21 @@ static void a_thread_is_held_on_its_core(void **state) {
     assert_true(CPU_EQUAL(&now, &all));
 }
 
-/* Hold this process on its core, say so, and wait until the other end is closed. */
-static _Noreturn void hold_a_core(kl_bells *b, int end) {
-    char holds = (char)kl_bells_hold(b);
-    if (write(end, &holds, 1) == 1)
-        (void)!read(end, &holds, 1);
-    kl_bells_release(b);
+/* Pin this process to its core, say so, and wait until the other end is closed. */
+static _Noreturn void pin_to_a_core(kl_bells *b, int end) {
+    char pinned = (char)kl_bells_pin(b);
+    if (write(end, &pinned, 1) == 1)
+        (void)!read(end, &pinned, 1);
+    kl_bells_unpin(b);
     _exit(0);
 }
 
-static void a_core_is_held_for_one_process(void **state) {
+static void processes_are_pinned_to_different_cores(void **state) {
     (void)state;
     uint64_t token = kl_token();
     cpu_set_t all, one = first_core();
     int ends[2];
-    char held = 0;
+    char pinned = 0;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
     kl_bells *first = kl_bells_open(token, 2, 0), *second = kl_bells_open(token, 2, 1);
     assert_true(first && second && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
@@ -184,20 +189,20 @@ static void a_core_is_held_for_one_process(void **state) {
     assert_true(child >= 0);
     if (child == 0) {
         close(ends[0]);
-        hold_a_core(first, ends[1]);
+        pin_to_a_core(first, ends[1]);
     }
     close(ends[1]);
-    assert_true(read(ends[0], &held, 1) == 1 && held);
-    assert_false(kl_bells_hold(second));
+    assert_true(read(ends[0], &pinned, 1) == 1 && pinned);
+    assert_false(kl_bells_pin(second));
     close(ends[0]);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    assert_true(kl_bells_hold(second));
+    assert_true(kl_bells_pin(second));
     kl_bells_close(second);
     kl_bells_close(first);
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
-/* If the program binds a held thread to other cores, it stays bound after the hold. */
+/* If the program binds a pinned thread to other cores, it stays bound. */
 static void a_thread_that_is_bound_meanwhile_stays_bound(void **state) {
     (void)state;
     cpu_set_t all, other, now;
@@ -205,7 +210,7 @@ static void a_thread_that_is_bound_meanwhile_stays_bound(void **state) {
     if (CPU_COUNT(&all) == 1)
         skip(); /* there is no other core */
     kl_bells *b = kl_bells_open(kl_token(), 1, 0);
-    assert_true(b && kl_bells_hold(b));
+    assert_true(b && kl_bells_pin(b));
     other = all;
     CPU_CLR((size_t)sched_getcpu(), &other);
     assert_int_equal(sched_setaffinity(0, sizeof other, &other), 0);
@@ -253,23 +258,59 @@ static void a_core_is_read(void **state) {
     assert_true(kl_core_idle_s(&meter) < 0);
 }
 
+static double own_cpu_s(void) {
+    struct timespec t;
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t), 0);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A process that has ended is noticed once, and then left out. */
 static void what_processes_of_the_same_cores_used_adds_up(void **state) {
     (void)state;
     uint64_t token = kl_token();
-    uint32_t cores = 0;
-    kl_bells *one = kl_bells_open(token, 3, 0), *other = kl_bells_open(token, 3, 1);
-    if (!one || !other)
-        skip();
-    kl_bells_settle(one);
-    assert_true(kl_bells_used(one, &cores) == 0);
-    assert_int_equal(cores, kl_core_count());
-    kl_bells_tell_used(one, 1.5);
-    kl_bells_tell_used(other, 2);
-    assert_true(fabs(kl_bells_used(one, &cores) - 3.5) < 1e-9);
-    kl_bells_tell_used(other, 2.25);
-    assert_true(fabs(kl_bells_used(other, &cores) - 3.75) < 1e-9);
-    kl_bells_close(other);
+    int ends[2];
+    char there = 0;
+    kl_bells *one = kl_bells_open(token, 3, 0);
+    assert_true(one && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    double least_s = own_cpu_s(), alone_s = kl_bells_used(one);
+    assert_true(alone_s >= least_s && alone_s <= own_cpu_s());
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(ends[0]);
+        while (own_cpu_s() < 0.05)
+            ;
+        kl_bells *other = kl_bells_open(token, 3, 1);
+        if (other && write(ends[1], &there, 1) == 1)
+            (void)!read(ends[1], &there, 1);
+        _exit(0);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &there, 1), 1);
+    least_s = own_cpu_s() + 0.05;
+    assert_true(kl_bells_used(one) >= least_s &&
+                kl_bells_spare_cores(one, 0) == (int)kl_bells_cores(one) - 2);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(kl_bells_used(one) < 0);
+    least_s = own_cpu_s();
+    alone_s = kl_bells_used(one);
+    assert_true(alone_s >= least_s && alone_s <= own_cpu_s());
+    assert_int_equal(kl_bells_spare_cores(one, 0), (int)kl_bells_cores(one) - 1);
     kl_bells_close(one);
+}
+
+static cpu_set_t every_core; /* the cores of this process before the tests */
+
+static int remember_cores(void **state) {
+    (void)state;
+    return sched_getaffinity(0, sizeof every_core, &every_core);
+}
+
+static int use_every_core(void **state) {
+    (void)state;
+    kl_core_unpin();
+    return sched_setaffinity(0, sizeof every_core, &every_core);
 }
 
 int main(void) {
@@ -277,12 +318,12 @@ int main(void) {
         cmocka_unit_test(what_processes_of_the_same_cores_used_adds_up),
         cmocka_unit_test(no_ring_is_lost),
         cmocka_unit_test(who_is_not_there_is_not_rung),
-        cmocka_unit_test(as_many_as_cores_are_not_crowded),
-        cmocka_unit_test(a_thread_is_held_on_its_core),
-        cmocka_unit_test(a_core_is_held_for_one_process),
-        cmocka_unit_test(a_thread_that_is_bound_meanwhile_stays_bound),
+        cmocka_unit_test_teardown(as_many_as_cores_are_not_crowded, use_every_core),
+        cmocka_unit_test_teardown(a_thread_is_pinned_to_its_core, use_every_core),
+        cmocka_unit_test_teardown(processes_are_pinned_to_different_cores, use_every_core),
+        cmocka_unit_test_teardown(a_thread_that_is_bound_meanwhile_stays_bound, use_every_core),
         cmocka_unit_test(settled_bells_are_not_found),
         cmocka_unit_test(a_core_is_read),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, remember_cores, NULL);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sys/hold.h"
+#include "sys/pin.h"
 #include "sys/sys.h"
 
 enum { LINES_BYTES = 1 << 16 }; /* greatest number of bytes read from /proc/stat; enough for 700 cores */
@@ -44,8 +44,7 @@ bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, do
     return true;
 }
 
-/* Add up the idle times in the lines "cpu3 user nice system idle iowait …" of the cores that this thread may
- * use. */
+/* Add up the idle times in the lines "cpu3 user nice system idle iowait …" of these cores. */
 static double add_idle(const char *lines, const cpu_set_t *cores) {
     unsigned core;
     unsigned long long idle, iowait;
@@ -74,7 +73,7 @@ double kl_core_idle_s(const kl_core_meter *meter) {
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? read_idle(meter, &cores) : -1;
 }
 
-double kl_cores_idle_s(const kl_core_meter *meter) {
+double kl_unpinned_idle_s(const kl_core_meter *meter) {
     cpu_set_t cores;
-    return kl_allowed_cores(&cores) ? read_idle(meter, &cores) : -1;
+    return kl_all_my_cores(&cores) ? read_idle(meter, &cores) : -1;
 }

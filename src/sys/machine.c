@@ -2,6 +2,7 @@
  * sim/machine.c instead of this file. */
 #include <math.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +33,11 @@ kl_clock kl_clock_system(void) {
 }
 
 double kl_process_cpu_s(void) {
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+    struct rusage children = {0};
+    getrusage(RUSAGE_CHILDREN, &children);
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID) +
+           (double)(children.ru_utime.tv_sec + children.ru_stime.tv_sec) +
+           1e-6 * (double)(children.ru_utime.tv_usec + children.ru_stime.tv_usec);
 }
 
 double kl_unix_time_s(void) {

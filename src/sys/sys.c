@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sys/hold.h"
+#include "sys/pin.h"
 
 static bool is_named(const char *thread, const char *prefix) {
     char path[64], name[32] = "";
@@ -191,13 +191,13 @@ int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg) {
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         sigdelset(&blocked, faults[i]);
     pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    pthread_attr_t with_all_cores;
+    pthread_attr_t unpinned;
     cpu_set_t cores;
-    pthread_attr_init(&with_all_cores);
-    if (kl_allowed_cores(&cores))
-        pthread_attr_setaffinity_np(&with_all_cores, sizeof cores, &cores);
-    int code = pthread_create(thread, &with_all_cores, body, arg);
-    pthread_attr_destroy(&with_all_cores);
+    pthread_attr_init(&unpinned);
+    if (kl_unpinned_cores(&cores))
+        pthread_attr_setaffinity_np(&unpinned, sizeof cores, &cores);
+    int code = pthread_create(thread, &unpinned, body, arg);
+    pthread_attr_destroy(&unpinned);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }

@@ -45,7 +45,8 @@ double kl_cpu_s(clockid_t thread);
 /* Find the CPU clocks of threads of this process whose names begin with `prefix`. Return the number of
  * clocks found, at most `most`. */
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most);
-double kl_process_cpu_s(void); /* CPU seconds of all threads of this process */
+/* CPU seconds of all threads of this process, and of its children that have ended */
+double kl_process_cpu_s(void);
 double kl_unix_time_s(void);   /* time of day [s since 1970], for the record's header only */
 void kl_nap_s(double seconds); /* sleep without using a core */
 /* Use the time that work of `seconds` takes on a machine of speed 1. A real machine has speed 1, and computes
@@ -76,15 +77,16 @@ bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, do
 /* Return the idle seconds of all cores that the thread may use now, in total. The time of each core is
  * rounded to 0.01 s. Below 0: not known. */
 double kl_core_idle_s(const kl_core_meter *meter);
-/* Return the same for the cores that the thread may use while it is not held on a core. */
-double kl_cores_idle_s(const kl_core_meter *meter);
+/* Return the same for the cores that the thread may use while it is not pinned. */
+double kl_unpinned_idle_s(const kl_core_meter *meter);
 
-/* Hold the calling thread on this core. Threads that it starts with kl_thread_start() are not held, but other
- * new threads and processes are. Only one thread of a process is held at a time. Return false if one is held
- * already, or if the thread may not use this core. */
-bool kl_core_hold(int core);
-/* Let the held thread use all its cores again. If no thread is held, do nothing. */
-void kl_core_release(void);
+/* Pin the calling thread to this core. Threads that it starts with kl_thread_start(), and children of fork(),
+ * are not pinned. Other new threads are, and so are processes of posix_spawn() and system(). Only one thread
+ * of a process is pinned at a time. Return false if one is pinned already, or if the thread may not use this
+ * core. */
+bool kl_core_pin(int core);
+/* Let the pinned thread use all its cores again. If no thread is pinned, do nothing. */
+void kl_core_unpin(void);
 
 /* Doorbells, by which processes of one host wake each other. Processes that know the same token share bells.
  * Each process has its own place, a number below `places`. A process sleeps until the sender of a message
@@ -105,18 +107,17 @@ bool kl_bells_crowded(const kl_bells *bells);
 /* Return how many cores of this process the processes with lower places leave, if each takes one core. NULL:
  * 1. */
 uint32_t kl_bells_cores_left(const kl_bells *bells);
-/* kl_bells_tell_used() tells other processes for how many seconds this process ran. The function
- * kl_bells_used() returns the sum over all processes that may use exactly the same cores, and sets *cores to
- * the number of these cores. */
-void kl_bells_tell_used(kl_bells *bells, double seconds);
-double kl_bells_used(const kl_bells *bells, uint32_t *cores);
-/* Return how many cores are left if each process that may use exactly the same cores as this one takes one of
- * them, except `idle` processes. Below 0: there are too few cores. */
-int kl_bells_spare_cores(const kl_bells *bells, uint32_t idle);
-/* Hold the calling thread on the core on which it runs. Return false if this failed, or if another process is
- * held on this core. */
-bool kl_bells_hold(kl_bells *bells);
-void kl_bells_release(kl_bells *bells); /* End kl_bells_hold(). If the thread is not held, do nothing. */
+uint32_t kl_bells_cores(const kl_bells *bells); /* Return the number of this process's cores. NULL: 1. */
+/* Return the CPU seconds of all processes that may use exactly the same cores. Below 0: not known, because a
+ * process has ended. Later calls leave this process out. */
+double kl_bells_used(kl_bells *bells);
+/* Return how many cores are left if each process from place `first` on takes one of them. Only processes that
+ * may use exactly the same cores as this one count. Below 0: there are too few cores. */
+int kl_bells_spare_cores(const kl_bells *bells, uint32_t first);
+/* Pin the calling thread to the core on which it runs. Return false if this failed, or if another process is
+ * pinned to this core. */
+bool kl_bells_pin(kl_bells *bells);
+void kl_bells_unpin(kl_bells *bells); /* End kl_bells_pin(). If the thread is not pinned, do nothing. */
 /* Return whether the process at `place` has opened the bells. For NULL, return false. */
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place);
 /* Wake the process at `place` if it sleeps. Call this after a message was sent to it. bells NULL, or a place

@@ -888,8 +888,8 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
     if (invitation->size >= token) {
         m->wait.bells = kl_bells_open(kl_load_u64(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
         m->near = kl_bells_is_there(m->wait.bells, 0);
-        m->wait.may_hold = kl_core_count() > 1;
-        m->wait.idle = 1;
+        m->wait.may_pin = kl_bells_cores(m->wait.bells) > 1;
+        m->wait.first = 1;
         if (!m->near) { /* do without doorbells, because the master is on another host */
             kl_bells_close(m->wait.bells);
             m->wait.bells = NULL;

@@ -69,31 +69,38 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 /* --- the part of its core that the rank gets --- */
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
-    uint32_t cores;
-    kl_bells_tell_used(wait->bells, run_s);
     if (!kl_crowd_due(&wait->crowd, now_s))
         return;
-    kl_crowd_sample s = {.now_s = now_s, .used_s = kl_bells_used(wait->bells, &cores)};
-    s.idle_s = kl_cores_idle_s(&wait->meter);
-    s.cores = cores;
-    s.threads_s = kl_process_cpu_s() - run_s;
-    kl_crowd_add(&wait->crowd, &s);
+    kl_crowd_add(&wait->crowd, &(kl_crowd_sample){.now_s = now_s,
+                                                  .cores = kl_bells_cores(wait->bells),
+                                                  .used_s = kl_bells_used(wait->bells),
+                                                  .idle_s = kl_unpinned_idle_s(&wait->meter),
+                                                  .threads_s = kl_process_cpu_s() - run_s});
 }
 
-/* Hold the rank on its core while other processes use cores that the ranks need. Otherwise the system lets
+/* Pin the rank to its core while other processes use cores that the ranks need. Otherwise the system lets
  * ranks change places, and with them the ranks' speeds. */
-static void hold_core(kl_mpi_wait *wait) {
+static void pin_core(kl_mpi_wait *wait, double now_s) {
     kl_core_share *core = &wait->core;
-    bool holds = kl_crowd_holds(&wait->crowd, core, kl_bells_spare_cores(wait->bells, wait->idle));
-    if (core->held && !holds)
-        kl_bells_release(wait->bells);
-    core->held = holds && (core->held || kl_bells_hold(wait->bells));
+    kl_pin_sample s = {.now_s = now_s,
+                       .shared = core->mode == KL_CORE_SHARED,
+                       .threads = wait->crowd.threads,
+                       .others = wait->crowd.others,
+                       .spare = kl_bells_spare_cores(wait->bells, wait->first)};
+    bool wanted = kl_pin_wanted(&wait->pin, &s), pinned = wait->pin.pinned;
+    if (pinned && !wanted)
+        kl_bells_unpin(wait->bells);
+    wait->pin.pinned = wanted && (pinned || kl_bells_pin(wait->bells));
+    if (wait->pin.pinned != pinned)
+        core->idle_from.idle_s = -1; /* idle times are those of other cores now */
 }
 
 /* Begin to measure anew. */
 static void forget_core(kl_mpi_wait *wait, double now_s) {
-    kl_bells_release(wait->bells);
+    kl_bells_unpin(wait->bells);
     wait->core = (kl_core_share){.share = 1, .last.now_s = now_s};
+    wait->crowd = (kl_crowd){0};
+    wait->pin = (kl_pin){0};
     wait->measured = false;
 }
 
@@ -122,10 +129,11 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (wait->mpi_yields) /* the rank's slices end early, so they do not show the length of a time slice */
         wait->core.quantum_s = 0;
     wait->measured = true;
-    if ((wait->shares_cores || wait->may_hold) && wait->bells)
+    bool pins = wait->may_pin && (wait->core.mode != KL_CORE_OWN || wait->pin.pinned);
+    if (wait->bells && (wait->shares_cores || pins))
         look_at_crowd(wait, now_s, s.run_s);
-    if (wait->may_hold && wait->bells)
-        hold_core(wait);
+    if (wait->bells && pins)
+        pin_core(wait, now_s);
     wait->core.unsettled = wait->shares_cores && wait->bells && !wait->crowd.judged;
     wait->core.taken = wait->crowd.taken;
 }

@@ -33,9 +33,11 @@ typedef struct kl_mpi_wait {
     bool measured;     /* true: the system reports the values for `meter` and `core` */
     bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
     bool mpi_yields;   /* true: MPI yields the core when it finds no message */
-    bool may_hold;  /* true: the thread may be held on its core while other processes use some of its cores */
-    uint32_t idle;  /* number of ranks on this host that need no core of their own, such as a farm's master */
-    kl_crowd crowd; /* judged only if shares_cores or may_hold is true */
+    kl_crowd crowd;    /* judged only if shares_cores or may_pin is true */
+    bool may_pin; /* true: the rank may be pinned to its core while other processes use some of its cores */
+    kl_pin pin;
+    /* place of the first rank that needs a core of its own; a farm's master, at place 0, needs none */
+    uint32_t first;
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
 } kl_mpi_wait;

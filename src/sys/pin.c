@@ -1,0 +1,76 @@
+/* Pin a thread to the core on which it runs. The system moves threads between cores so that all of them get
+ * about the same time. If other processes use one of the cores, each rank of a loop is then slow in turn, and
+ * rows that follow the ranks' speeds come too late. */
+#include "sys/pin.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "sys/sys.h"
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the values below */
+static pid_t thread;                                      /* the pinned thread; 0: none */
+static cpu_set_t before, only; /* cores of this thread: without the pin, and with it */
+
+bool kl_unpinned_cores(cpu_set_t *cores) {
+    pthread_mutex_lock(&mutex);
+    bool pinned = thread == gettid();
+    *cores = before;
+    pthread_mutex_unlock(&mutex);
+    return pinned;
+}
+
+bool kl_all_my_cores(cpu_set_t *cores) {
+    return kl_unpinned_cores(cores) || sched_getaffinity(0, sizeof *cores, cores) == 0;
+}
+
+static void lock(void) {
+    pthread_mutex_lock(&mutex);
+}
+
+static void unlock(void) {
+    pthread_mutex_unlock(&mutex);
+}
+
+/* A child of fork() runs in a thread of its own, which gets all cores. */
+static void unpin_child(void) {
+    if (thread != 0)
+        sched_setaffinity(0, sizeof before, &before);
+    thread = 0;
+    unlock();
+}
+
+static void watch_forks(void) {
+    pthread_atfork(lock, unlock, unpin_child);
+}
+
+static bool pin(int core) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    if (thread != 0 || core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof before, &before) != 0 ||
+        !CPU_ISSET((size_t)core, &before))
+        return false;
+    CPU_ZERO(&only);
+    CPU_SET((size_t)core, &only);
+    if (sched_setaffinity(0, sizeof only, &only) != 0)
+        return false;
+    thread = gettid();
+    return true;
+}
+
+bool kl_core_pin(int core) {
+    lock();
+    bool pinned = pin(core);
+    unlock();
+    return pinned;
+}
+
+void kl_core_unpin(void) {
+    cpu_set_t now;
+    lock();
+    /* if the program has bound the thread itself meanwhile, this stays so */
+    if (thread != 0 && sched_getaffinity(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, &only))
+        sched_setaffinity(thread, sizeof before, &before);
+    thread = 0;
+    unlock();
+}
