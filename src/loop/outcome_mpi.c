@@ -33,13 +33,19 @@ static void end_record(kilter_loop *l) {
     kl_loop_record_end(l->bundle->leader, &summary, &l->bundle->failure, NULL);
 }
 
+/* The program may go on without closing the loop, and should then have all its cores. */
+static void stop_pinning(kl_mpi_wait *wait) {
+    wait->may_pin = false;
+    kl_bells_unpin(wait->bells);
+}
+
 void kl_loop_break(kilter_loop *l) {
     kl_bundle *a = l->bundle;
     if (a->phase == KL_BROKEN)
         return;
     a->phase = KL_BROKEN;
     kl_mpi_keep(l);
-    kl_bells_unpin(a->group.wait.bells);
+    stop_pinning(&a->group.wait);
     kl_detector_ask(&a->detector, &a->failure);
     kl_detector_give_up(&a->detector, a->failure.text);
     end_record(l);
@@ -48,7 +54,7 @@ void kl_loop_break(kilter_loop *l) {
 void kl_loop_end_together(kilter_loop *l) {
     l->bundle->phase = KL_BROKEN;
     kl_mpi_keep(l);
-    kl_bells_unpin(l->bundle->group.wait.bells);
+    stop_pinning(&l->bundle->group.wait);
     end_record(l);
 }
 

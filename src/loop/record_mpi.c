@@ -243,8 +243,8 @@ static bool write_decisions(const kilter_loop *l, double at_s, const kl_steer_pl
     return blocks || plan->move || rests_now || write_stay(l, at_s, plan);
 }
 
-/* Write a decision if the number of ranks that are pinned to their cores has changed. If it was 0 neither
- * before nor afterwards, leave the decision out if such a decision was written shortly before. */
+/* Write a decision if the number of ranks that are pinned to their cores has changed. A change from one
+ * number above 0 to another is left out if such a decision was written shortly before. */
 static void write_pinned(const kilter_loop *l, double at_s, const kl_rank_report *reports) {
     struct kl_loop_record *r = l->record;
     uint64_t pinned = 0, before = r->pinned;
@@ -256,7 +256,7 @@ static void write_pinned(const kilter_loop *l, double at_s, const kl_rank_report
     snprintf(d.reason, sizeof d.reason, "ranks that stay on their cores: %llu instead of %llu; %s",
              (unsigned long long)pinned, (unsigned long long)before,
              pinned > before ? "other processes use cores that the ranks need"
-                             : "this was of no use any more, or the program computes in threads");
+                             : "this is no longer needed or useful, or other threads of the program compute");
     write_decision(l, at_s, &d);
     r->pinned = pinned;
     r->pinned_s = at_s;

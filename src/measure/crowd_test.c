@@ -68,6 +68,24 @@ static void the_first_window_is_short(void **state) {
     assert_true(c.judged && !kl_crowd_due(&c, 100.35) && kl_crowd_due(&c, 100.5));
 }
 
+/* Near a boundary the number stays as it was. */
+static void the_number_of_taken_cores_is_steady(void **state) {
+    (void)state;
+    static const struct {
+        double others;
+        uint32_t taken;
+    } rows[] = {{0, 0},    {1.3, 1},  {1.45, 1}, {1.55, 2}, {1.45, 2},
+                {1.35, 2}, {1.25, 1}, {0.2, 0},  {2.6, 3},  {0, 0}};
+    kl_crowd c = {0};
+    double used_s = 5;
+    kl_crowd_add(&c, &(kl_crowd_sample){100, 4, used_s, 0, 0});
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        used_s += 4 - rows[i].others;
+        kl_crowd_add(&c, &(kl_crowd_sample){101 + (double)i, 4, used_s, 0, 0});
+        assert_int_equal(c.taken, rows[i].taken);
+    }
+}
+
 static void threads_that_compute_are_seen(void **state) {
     (void)state;
     static const struct {
@@ -89,6 +107,7 @@ int main(void) {
         cmocka_unit_test(without_idle_times_nothing_is_assumed),
         cmocka_unit_test(without_the_time_of_ranks_nothing_is_assumed),
         cmocka_unit_test(the_first_window_is_short),
+        cmocka_unit_test(the_number_of_taken_cores_is_steady),
         cmocka_unit_test(threads_that_compute_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -87,10 +87,11 @@ typedef struct kl_crowd_sample {
     double threads_s; /* CPU seconds of the other threads of this process, and of its ended children */
 } kl_crowd_sample;
 typedef struct kl_crowd {
-    bool judged;   /* true: two samples were compared */
-    bool threads;  /* true: other threads of this process, or its children, compute, too */
-    bool alone;    /* true: other processes hardly use the cores; false if idle times are not known */
-    double others; /* number of cores whose time other processes use; 0 if idle times are not known */
+    bool judged;  /* true: two samples were compared */
+    bool threads; /* true: other threads of this process, or its children, compute, too */
+    bool alone;   /* true: other processes hardly use the cores; false if idle times are not known */
+    /* numbers of cores whose time other processes use, and that are idle; 0 if idle times are not known */
+    double others, idle;
     /* `others` rounded up, except a small rest: other processes take at least this number of cores */
     uint32_t taken;
     kl_crowd_sample last;
@@ -105,13 +106,14 @@ typedef struct kl_pin {
     bool pinned;             /* the driver sets this */
     uint32_t rounds;         /* number of rounds since the pin was last useful */
     double useful_s;         /* time at which it was last useful */
+    double full_s;           /* time at which hardly any core was idle */
     double pause_s, again_s; /* length of the pause after a useless pin, and time at which it ends */
 } kl_pin;
 typedef struct kl_pin_sample {
     double now_s;
-    bool shared;   /* true: the rank's core is shared */
-    bool threads;  /* true: other threads of the process compute; new threads would be pinned, too */
-    double others; /* number of cores that other processes use */
+    bool shared;         /* true: the rank's core is shared */
+    bool threads;        /* true: other threads of the process compute; new threads would be pinned, too */
+    double others, idle; /* numbers of cores that other processes use, and that are idle */
     /* number of cores that are left if each rank takes one; below 0: ranks share cores with each other */
     int spare;
 } kl_pin_sample;

@@ -140,6 +140,8 @@ static void a_thread_is_pinned_to_its_core(void **state) {
     cpu_set_t all, now, of_thread;
     pthread_t thread;
     assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (CPU_COUNT(&all) == 1)
+        skip(); /* a pin would change nothing */
     kl_bells *b = kl_bells_open(kl_token(), 2, 0);
     assert_non_null(b);
     assert_true(kl_bells_spare_cores(b, 0) == CPU_COUNT(&all) - 1 &&

@@ -32,11 +32,17 @@ static void unlock(void) {
     pthread_mutex_unlock(&mutex);
 }
 
-/* A child of fork() runs in a thread of its own, which gets all cores. */
-static void unpin_child(void) {
-    if (thread != 0)
-        sched_setaffinity(0, sizeof before, &before);
+/* Give a thread of this process all its cores again. If the program has bound it meanwhile, it stays bound.
+ */
+static void unpin(pid_t id) {
+    cpu_set_t now;
+    if (thread != 0 && sched_getaffinity(id, sizeof now, &now) == 0 && CPU_EQUAL(&now, &only))
+        sched_setaffinity(id, sizeof before, &before);
     thread = 0;
+}
+
+static void unpin_child(void) {
+    unpin(0);
     unlock();
 }
 
@@ -66,11 +72,7 @@ bool kl_core_pin(int core) {
 }
 
 void kl_core_unpin(void) {
-    cpu_set_t now;
     lock();
-    /* if the program has bound the thread itself meanwhile, this stays so */
-    if (thread != 0 && sched_getaffinity(thread, sizeof now, &now) == 0 && CPU_EQUAL(&now, &only))
-        sched_setaffinity(thread, sizeof before, &before);
-    thread = 0;
+    unpin(thread);
     unlock();
 }

@@ -86,6 +86,7 @@ static void pin_core(kl_mpi_wait *wait, double now_s) {
                        .shared = core->mode == KL_CORE_SHARED,
                        .threads = wait->crowd.threads,
                        .others = wait->crowd.others,
+                       .idle = wait->crowd.idle,
                        .spare = kl_bells_spare_cores(wait->bells, wait->first)};
     bool wanted = kl_pin_wanted(&wait->pin, &s), pinned = wait->pin.pinned;
     if (pinned && !wanted)
@@ -132,6 +133,8 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     bool pins = wait->may_pin && (wait->core.mode != KL_CORE_OWN || wait->pin.pinned);
     if (wait->bells && (wait->shares_cores || pins))
         look_at_crowd(wait, now_s, s.run_s);
+    else
+        wait->crowd = (kl_crowd){0};
     if (wait->bells && pins)
         pin_core(wait, now_s);
     wait->core.unsettled = wait->shares_cores && wait->bells && !wait->crowd.judged;

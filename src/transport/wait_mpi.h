@@ -36,7 +36,7 @@ typedef struct kl_mpi_wait {
     kl_crowd crowd;    /* judged only if shares_cores or may_pin is true */
     bool may_pin; /* true: the rank may be pinned to its core while other processes use some of its cores */
     kl_pin pin;
-    /* place of the first rank that needs a core of its own; a farm's master, at place 0, needs none */
+    /* place of the first rank that needs a core of its own: 1 in a farm, because the master has place 0 */
     uint32_t first;
     MPI_Request ticket; /* `ticket` and the field after it are only used in a simulation */
     struct kl_arrival *arrival;
