@@ -1,6 +1,6 @@
-/* Pin a thread to the core on which it runs. The system moves threads between cores so that all of them get
- * about the same time. If other processes use one of the cores, each rank of a loop is then slow in turn, and
- * rows that follow the ranks' speeds come too late. */
+/* Pin a thread to the core on which it runs. The system moves threads between cores, so that all of them get
+ * about the same time. If other processes use a core, the ranks of a loop are slow in turn. Rows that follow
+ * the ranks' speeds then come too late. */
 #include "sys/pin.h"
 
 #include <pthread.h>
