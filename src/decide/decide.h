@@ -46,8 +46,7 @@ typedef enum kl_decision_kind {
     /* start no more workers of a farm on a host [failures in a row; 0: a person decided it] */
     KL_DECIDES_EXCLUDE,
     KL_DECIDES_SAVE, /* write a checkpoint of a loop [bytes of the file; 0: it could not be written] */
-    KL_DECIDES_PIN, /* hold ranks of a loop on their cores, or release them [number of ranks that are held]
-                      */
+    KL_DECIDES_PIN,  /* pin ranks of a loop to their cores, or unpin them [number of pinned ranks] */
     KL_DECISION_KINDS
 } kl_decision_kind;
 

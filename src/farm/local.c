@@ -97,7 +97,7 @@ kilter_status kl_farm_start_threads(kilter_farm *f, kilter_error *error) {
         status = kl_inproc_join(f->local.hub, NULL, &one->transport, error);
         if (status != KILTER_OK)
             break;
-        int code = pthread_create(&one->thread, NULL, thread_worker_main, one);
+        int code = kl_thread_create(&one->thread, thread_worker_main, one);
         one->started = code == 0;
         if (code != 0) {
             kl_transport_close(one->transport);

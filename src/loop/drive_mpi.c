@@ -150,13 +150,14 @@ static kilter_status measure_quantum(kilter_loop *l, const kl_action *a, kilter_
     return KILTER_OK;
 }
 
-/* Return whether ranks have clearly unequal numbers of rows. In scattered loops the numbers always change. */
+/* Return whether ranks have clearly unequal numbers of rows. If rows differ in cost, the numbers may be
+ * unequal for this reason. In scattered loops they always change. */
 static bool has_unequal_shares(const kl_rank *k) {
     const kl_layout *layout = &k->layout;
     double equal = (double)layout->iterations / layout->ranks, most = 0;
     for (uint32_t r = 0; r < layout->ranks && !k->kind->anywhere; r++)
         most = fmax(most, (double)(layout->target[r + 1] - layout->target[r]));
-    return k->kind->anywhere || most > UNEQUAL * equal;
+    return k->kind->anywhere || most > fmax(UNEQUAL * equal, ceil(equal));
 }
 
 static kilter_status end_round(kilter_loop *l, const kl_action *a, kilter_error *error) {

@@ -13,7 +13,7 @@ bool kl_crowd_due(const kl_crowd *c, double now_s) {
     return now_s - c->last.now_s >= (c->judged ? WINDOW_S : FIRST_WINDOW_S);
 }
 
-/* Round up. If the result is uncertain, prefer the number that was found before. */
+/* Round up. If the result is uncertain, prefer the number above 0 that was found before. */
 static uint32_t count_taken(uint32_t before, double others) {
     double least = ceil(fmax(0, others - UNCERTAIN)), most = ceil(others + UNCERTAIN);
     return (uint32_t)fmax(1, fmin(fmax(before, least), most));
@@ -22,11 +22,12 @@ static uint32_t count_taken(uint32_t before, double others) {
 void kl_crowd_add(kl_crowd *c, const kl_crowd_sample *s) {
     kl_crowd_sample from = c->last;
     bool judged = from.now_s > 0,
-         known = judged && from.idle_s >= 0 && s->idle_s >= 0 && from.used_s >= 0 && s->used_s >= 0;
+         known = judged && from.idle_s >= 0 && s->idle_s >= 0 && s->processes == from.processes;
     double passed_s = s->now_s - from.now_s, few = OTHERS_PART * s->cores,
            accounted_s = s->used_s - from.used_s + s->idle_s - from.idle_s,
            others = known ? fmax(0, s->cores - accounted_s / passed_s) : 0;
     *c = (kl_crowd){.judged = judged,
+                    .known = known,
                     .threads = judged && s->threads_s - from.threads_s > OTHERS_PART * passed_s,
                     .alone = known && others < few,
                     .others = others,

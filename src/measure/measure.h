@@ -47,9 +47,8 @@ typedef struct kl_core_sample { /* values of counters of the system, which only 
 typedef struct kl_core_share {
     kl_core_mode mode;
     double share; /* 0 … 1 */
-    bool held;    /* the driver sets this: true if the thread is held on its core */
-    /* The driver sets these two fields if a rank shares its cores with other ranks. taken: number of these
-     * cores that other processes use; unsettled: true if this is not known yet. */
+    /* The driver sets these two fields. They are used if a rank shares its cores with other ranks. taken:
+     * number of these cores that other processes use; unsettled: true if this is not known yet. */
     uint32_t taken;
     bool unsettled;
     /* true: the thread should sleep while it waits for messages, because it needs less than its share. If it
@@ -84,13 +83,17 @@ typedef struct kl_crowd_sample {
     /* used_s: CPU seconds of all these ranks; idle_s: idle seconds of the cores; both only rise. Below 0: not
      * known */
     double used_s, idle_s;
-    double threads_s; /* CPU seconds of the other threads of this process, and of its ended children */
+    /* CPU seconds of the other threads of this process, and of its ended children; a child that has not ended
+     * counts as another process */
+    double threads_s;
+    uint32_t processes; /* number of processes whose time is in used_s */
 } kl_crowd_sample;
 typedef struct kl_crowd {
     bool judged;  /* true: two samples were compared */
-    bool threads; /* true: other threads of this process, or its children, compute, too */
+    bool known;   /* true: `others` and `idle` are known */
+    bool threads; /* true: other threads of this process have computed, or children that have ended */
     bool alone;   /* true: other processes hardly use the cores; false if idle times are not known */
-    /* numbers of cores whose time other processes use, and that are idle; 0 if idle times are not known */
+    /* numbers of cores whose time other processes use, and that are idle; 0: not known */
     double others, idle;
     /* `others` rounded up, except a small rest: other processes take at least this number of cores */
     uint32_t taken;
@@ -106,11 +109,12 @@ typedef struct kl_pin {
     bool pinned;             /* the driver sets this */
     uint32_t rounds;         /* number of rounds since the pin was last useful */
     double useful_s;         /* time at which it was last useful */
-    double full_s;           /* time at which hardly any core was idle */
+    double full_s;           /* time at which few cores were idle for the last time */
     double pause_s, again_s; /* length of the pause after a useless pin, and time at which it ends */
 } kl_pin;
 typedef struct kl_pin_sample {
     double now_s;
+    bool known;          /* true: `others` and `idle` are known; otherwise nothing changes */
     bool shared;         /* true: the rank's core is shared */
     bool threads;        /* true: other threads of the process compute; new threads would be pinned, too */
     double others, idle; /* numbers of cores that other processes use, and that are idle */

@@ -15,15 +15,23 @@ static void ranks_are_pinned_while_cores_are_short(void **state) {
         kl_pin_sample sample;
         bool wanted;
     } rows[] = {
-        /* the sample has the time, and: core shared, threads; cores of others, idle, spare */
-        {false, {5, false, false, 1, 0, 0}, false},   {false, {5, true, false, 1, 0, 0}, true},
-        {false, {5, true, false, 0, 0, 0}, false},    {false, {5, true, false, 0.2, 0, 0}, false},
-        {false, {5, true, false, 0.5, 0, 0}, true},   {false, {5, true, true, 1, 0, 0}, false},
-        {false, {5, true, false, 1, 0, 1}, false},    {false, {5, true, false, 2.6, 0, 2}, true},
-        {false, {5, true, false, 1, 0, -1}, false},   {true, {5, false, false, 0.5, 0, 0}, true},
-        {true, {5, false, false, 0.2, 0, 0}, true},   {true, {5, false, false, 0.05, 0, 0}, false},
-        {true, {5, true, true, 1, 0, 0}, false},      {true, {5, true, false, 1, 0, -1}, false},
-        {true, {5, false, false, 62.5, 0, 62}, true}, {false, {5, true, false, 62.5, 0, 62}, true},
+        /* the sample has the time, and: known, core shared, threads; cores of others, idle, spare */
+        {false, {5, true, false, false, 1, 0, 0}, false},
+        {false, {5, true, true, false, 1, 0, 0}, true},
+        {false, {5, true, true, false, 0, 0, 0}, false},
+        {false, {5, true, true, false, 0.2, 0, 0}, false},
+        {false, {5, true, true, false, 0.5, 0, 0}, true},
+        {false, {5, true, true, true, 1, 0, 0}, false},
+        {false, {5, true, true, false, 1, 0, 1}, false},
+        {false, {5, true, true, false, 2.6, 0, 2}, true},
+        {false, {5, true, true, false, 1, 0, -1}, false},
+        {true, {5, true, false, false, 0.5, 0, 0}, true},
+        {true, {5, true, false, false, 0.2, 0, 0}, true},
+        {true, {5, true, false, false, 0.05, 0, 0}, false},
+        {true, {5, true, true, true, 1, 0, 0}, false},
+        {true, {5, true, true, false, 1, 0, -1}, false},
+        {true, {5, true, false, false, 62.5, 0, 62}, true},
+        {false, {5, true, true, false, 62.5, 0, 62}, true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_pin p = {.pinned = rows[i].pinned};
@@ -32,7 +40,7 @@ static void ranks_are_pinned_while_cores_are_short(void **state) {
 }
 
 static bool wanted_at(kl_pin *p, double now_s) {
-    p->pinned = kl_pin_wanted(p, &(kl_pin_sample){now_s, true, false, 1, 0, 0});
+    p->pinned = kl_pin_wanted(p, &(kl_pin_sample){now_s, true, true, false, 1, 0, 0});
     return p->pinned;
 }
 
@@ -76,7 +84,8 @@ static void a_pin_lasts_for_some_rounds(void **state) {
         kl_pin_round(&p, false, 100 * (round + 1));
     }
     kl_pin_round(&p, false, 1000);
-    assert_false(wanted_at(&p, 1000));
+    kl_pin_round(&p, false, 1000); /* the pause has begun, and does not begin again */
+    assert_true(!wanted_at(&p, 1000) && !wanted_at(&p, 1004.9) && wanted_at(&p, 1005.1));
 }
 
 /* If a core is idle for long, the system could move the rank there. Idle times of ranks that wait are short.
@@ -86,7 +95,8 @@ static void a_pin_ends_if_a_core_is_idle(void **state) {
     static const double idle[] = {0.5, 1};
     for (size_t i = 0; i < sizeof idle / sizeof *idle; i++) {
         kl_pin p = {0};
-        kl_pin_sample s = {.now_s = 10, .shared = true, .others = 2, .idle = idle[i], .spare = 1};
+        kl_pin_sample s = {
+            .now_s = 10, .known = true, .shared = true, .others = 2, .idle = idle[i], .spare = 1};
         for (int k = 0; k < 31; k++, s.now_s += 0.1) {
             p.pinned = kl_pin_wanted(&p, &s);
             kl_pin_round(&p, true, s.now_s);
@@ -94,6 +104,8 @@ static void a_pin_ends_if_a_core_is_idle(void **state) {
         }
         s.now_s += 0.1;
         assert_true(kl_pin_wanted(&p, &s) == (idle[i] < 1));
+        s.known = false; /* nothing changes while nothing is known */
+        assert_true(kl_pin_wanted(&p, &s) == p.pinned);
     }
 }
 

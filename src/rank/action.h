@@ -72,7 +72,7 @@ typedef enum kl_act {
     KL_REST,    /* wait for a message, but only for a short time */
     KL_FORGET,  /* free the messages of `set`, which are complete */
     KL_QUANTUM, /* measure the scheduler's quantum (its time slice), then call kl_meter_quantum_is() */
-    KL_RECORD,  /* record the sums of reports (rounds.all) and the plan (rounds.plan) of a round */
+    KL_RECORD,  /* a round has ended: record the sums of reports (rounds.all) and the plan (rounds.plan) */
     KL_REFUSED, /* record a refused move; `text` gives the reason */
     KL_FAIL,    /* end the loop: memory ran out while doing `text` */
 } kl_act;

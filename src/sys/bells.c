@@ -153,12 +153,17 @@ static double cpu_of(const kl_bells *b, uint32_t place) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double kl_bells_used(kl_bells *b) {
+double kl_bells_used(kl_bells *b, uint32_t *processes) {
     double used_s = 0;
+    *processes = 0;
     for (uint32_t i = 0; i < b->places; i++) {
-        double cpu_s = has_same_cores(b, i) ? cpu_of(b, i) : 0;
+        bool there = atomic_load(&b->all[i].there) && !b->ended[i];
+        double cpu_s = there ? cpu_of(b, i) : 0;
         b->ended[i] = b->ended[i] || cpu_s < 0;
-        used_s = cpu_s < 0 || used_s < 0 ? -1 : used_s + cpu_s;
+        if (has_same_cores(b, i)) {
+            used_s += cpu_s;
+            ++*processes;
+        }
     }
     return used_s;
 }

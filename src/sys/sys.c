@@ -58,7 +58,12 @@ static hwloc_topology_t load_topology(void) {
     if (!topology)
         return NULL;
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
-    if (mine && hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) == 0)
+    cpu_set_t unpinned;
+    bool pinned = mine && kl_unpinned_cores(&unpinned);
+    for (unsigned core = 0; pinned && core < CPU_SETSIZE; core++)
+        if (CPU_ISSET(core, &unpinned))
+            hwloc_bitmap_set(mine, core);
+    if (pinned || (mine && hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) == 0))
         hwloc_topology_restrict(topology, mine, 0);
     hwloc_bitmap_free(mine);
     return topology;
@@ -184,13 +189,7 @@ kilter_status kl_allow_files(uint64_t more, kilter_error *error) {
                    (unsigned long long)files, (unsigned long long)most);
 }
 
-int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg) {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
-    sigset_t blocked, before;
-    sigfillset(&blocked);
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
-        sigdelset(&blocked, faults[i]);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+int kl_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg) {
     pthread_attr_t unpinned;
     cpu_set_t cores;
     pthread_attr_init(&unpinned);
@@ -198,6 +197,17 @@ int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg) {
         pthread_attr_setaffinity_np(&unpinned, sizeof cores, &cores);
     int code = pthread_create(thread, &unpinned, body, arg);
     pthread_attr_destroy(&unpinned);
+    return code;
+}
+
+int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int code = kl_thread_create(thread, body, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
 }

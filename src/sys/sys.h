@@ -80,10 +80,10 @@ double kl_core_idle_s(const kl_core_meter *meter);
 /* Return the same for the cores that the thread may use while it is not pinned. */
 double kl_unpinned_idle_s(const kl_core_meter *meter);
 
-/* Pin the calling thread to this core. Threads that it starts with kl_thread_start(), and children of fork(),
- * are not pinned. Other new threads are, and so are processes of posix_spawn() and system(). Only one thread
- * of a process is pinned at a time. Return false if one is pinned already, or if the thread may not use this
- * core. */
+/* Pin the calling thread to this core. Threads of kl_thread_start() and kl_thread_create(), and children of
+ * fork(), are not pinned. Other new threads are, and so are processes of posix_spawn() and system(). Only one
+ * thread of a process is pinned at a time. Return false if one is pinned already, or if the thread may not
+ * use this core. */
 bool kl_core_pin(int core);
 /* Let the pinned thread use all its cores again. If no thread is pinned, do nothing. */
 void kl_core_unpin(void);
@@ -108,9 +108,9 @@ bool kl_bells_crowded(const kl_bells *bells);
  * 1. */
 uint32_t kl_bells_cores_left(const kl_bells *bells);
 uint32_t kl_bells_cores(const kl_bells *bells); /* Return the number of this process's cores. NULL: 1. */
-/* Return the CPU seconds of all processes that may use exactly the same cores. Below 0: not known, because a
- * process has ended. Later calls leave this process out. */
-double kl_bells_used(kl_bells *bells);
+/* Return the CPU seconds of all processes that may use exactly the same cores, and set *processes to their
+ * number. Processes that have ended are left out. */
+double kl_bells_used(kl_bells *bells, uint32_t *processes);
 /* Return how many cores are left if each process from place `first` on takes one of them. Only processes that
  * may use exactly the same cores as this one count. Below 0: there are too few cores. */
 int kl_bells_spare_cores(const kl_bells *bells, uint32_t first);
@@ -183,7 +183,9 @@ kilter_status kl_allow_files(uint64_t files, kilter_error *error);
  * start one. KILTER_ERR_SYSTEM: it cannot. */
 kilter_status kl_allow_threads(uint32_t threads, kilter_error *error);
 
-/* Start a thread that receives no signal except for faults of its own code, because signals belong to the
+/* Start a thread as pthread_create() does. The thread is not pinned, even if the calling thread is. */
+int kl_thread_create(pthread_t *thread, void *(*body)(void *arg), void *arg);
+/* Start such a thread. It receives no signal except for faults of its own code, because signals belong to the
  * program's own threads. Return 0, or an error number. */
 int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg);
 /* Initialize a condition variable whose waits end at a time from kl_time_after(). */

@@ -71,11 +71,11 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
     if (!kl_crowd_due(&wait->crowd, now_s))
         return;
-    kl_crowd_add(&wait->crowd, &(kl_crowd_sample){.now_s = now_s,
-                                                  .cores = kl_bells_cores(wait->bells),
-                                                  .used_s = kl_bells_used(wait->bells),
-                                                  .idle_s = kl_unpinned_idle_s(&wait->meter),
-                                                  .threads_s = kl_process_cpu_s() - run_s});
+    kl_crowd_sample s = {.now_s = now_s, .cores = kl_bells_cores(wait->bells)};
+    s.used_s = kl_bells_used(wait->bells, &s.processes);
+    s.idle_s = kl_unpinned_idle_s(&wait->meter);
+    s.threads_s = kl_process_cpu_s() - run_s;
+    kl_crowd_add(&wait->crowd, &s);
 }
 
 /* Pin the rank to its core while other processes use cores that the ranks need. Otherwise the system lets
@@ -83,6 +83,7 @@ static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
 static void pin_core(kl_mpi_wait *wait, double now_s) {
     kl_core_share *core = &wait->core;
     kl_pin_sample s = {.now_s = now_s,
+                       .known = wait->crowd.known,
                        .shared = core->mode == KL_CORE_SHARED,
                        .threads = wait->crowd.threads,
                        .others = wait->crowd.others,

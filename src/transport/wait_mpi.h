@@ -33,7 +33,7 @@ typedef struct kl_mpi_wait {
     bool measured;     /* true: the system reports the values for `meter` and `core` */
     bool shares_cores; /* true: the ranks that use exactly this rank's cores outnumber these cores */
     bool mpi_yields;   /* true: MPI yields the core when it finds no message */
-    kl_crowd crowd;    /* judged only if shares_cores or may_pin is true */
+    kl_crowd crowd;    /* judged only if shares_cores is true, or if the rank is pinned or may have to be */
     bool may_pin; /* true: the rank may be pinned to its core while other processes use some of its cores */
     kl_pin pin;
     /* place of the first rank that needs a core of its own: 1 in a farm, because the master has place 0 */
