@@ -35,8 +35,9 @@ slowed() { # scenario slowed: rows move away from a slow host
     start_loop 500 1e-4
     wait $mpirun || fail "mpirun ended with exit code $?"
     echo "rows: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
-    [ "$(rows_of 2)" -lt "$(rows_of 0)" ] && [ "$(rows_of 2)" -lt "$(rows_of 1)" ] ||
-        fail "the slow host does not have fewer rows than the others: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
+    # the other two ranks share their rows in any way, because other programs may use one of their cores
+    [ $((6 * $(rows_of 2))) -lt $(($(rows_of 0) + $(rows_of 1) + $(rows_of 2))) ] ||
+        fail "the slow host has half of an equal share or more: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
 }
 
 lose() { # lose ACTION…: start a loop, and carry out the action on host h2
