@@ -1,12 +1,9 @@
 /* The driver of a rank, which carries out the rank's actions with MPI, and tells the rank the time. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "loop/loop_mpi.h"
 
 static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
-/* shares are clearly unequal if a rank has more than this multiple of an equal share */
-static const double UNEQUAL = 1.1;
 
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
 
@@ -150,19 +147,11 @@ static kilter_status measure_quantum(kilter_loop *l, const kl_action *a, kilter_
     return KILTER_OK;
 }
 
-/* Return whether ranks have clearly unequal numbers of rows. If rows differ in cost, the numbers may be
- * unequal for this reason. In scattered loops they always change. */
-static bool has_unequal_shares(const kl_rank *k) {
-    const kl_layout *layout = &k->layout;
-    double equal = (double)layout->iterations / layout->ranks, most = 0;
-    for (uint32_t r = 0; r < layout->ranks && !k->kind->anywhere; r++)
-        most = fmax(most, (double)(layout->target[r + 1] - layout->target[r]));
-    return k->kind->anywhere || most > fmax(UNEQUAL * equal, ceil(equal));
-}
-
 static kilter_status end_round(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a, (void)error;
-    kl_pin_round(&l->bundle->group.wait.pin, has_unequal_shares(&l->rank), kl_monotonic_s());
+    /* scattered loops have no bounds; their rows may be unequal at any time */
+    bool useful = l->rank.kind->anywhere || kl_layout_is_unequal(&l->rank.layout);
+    kl_pin_round(&l->bundle->group.wait.pin, useful, kl_monotonic_s());
     kl_loop_record_round(l);
     return KILTER_OK;
 }

@@ -1,7 +1,11 @@
 #include "rank/layout.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* shares are clearly unequal if a rank has more than this multiple of an equal share */
+static const double UNEQUAL = 1.1;
 
 bool kl_layout_init(kl_layout *l, uint64_t iterations, uint32_t rank, uint32_t ranks) {
     *l = (kl_layout){
@@ -149,6 +153,14 @@ uint64_t kl_layout_moving(const kl_layout *l) {
         moved += kl_length(has) - kl_length(kl_common(has, kl_range_of(l->bounds, r)));
     }
     return moved;
+}
+
+bool kl_layout_is_unequal(const kl_layout *l) {
+    double equal = (double)l->iterations / l->ranks, limit = fmax(UNEQUAL * equal, ceil(equal));
+    bool unequal = false;
+    for (uint32_t r = 0; r < l->ranks; r++)
+        unequal |= (double)kl_length(kl_range_of(l->target, r)) > limit;
+    return unequal;
 }
 
 void kl_layout_settle(kl_layout *l, uint64_t sweep) {

@@ -125,6 +125,8 @@ uint64_t kl_layout_coming_bytes(const kl_layout *layout);
 uint64_t kl_layout_changing(const kl_layout *layout);
 /* Return the number of rows, on all ranks, that change their rank when the rows move to the target. */
 uint64_t kl_layout_moving(const kl_layout *layout);
+/* Return whether a rank will have clearly more rows than with equal shares. */
+bool kl_layout_is_unequal(const kl_layout *layout);
 /* Make the target bounds the present bounds, after rows have moved. sweep: number of the current sweep. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);
 void kl_layout_note_gone(kl_layout *layout, kl_gone gone);

@@ -117,11 +117,33 @@ static void bounds_of_a_follower_change_with_the_leader(void **state) {
     kl_layout_free(&follower);
 }
 
+static void shares_are_unequal_if_one_is_clearly_larger(void **state) {
+    static const struct {
+        uint64_t rows[3];
+        bool unequal;
+    } cases[] = {
+        {{100, 100, 100}, false}, {{110, 95, 95}, false}, {{111, 95, 94}, true}, {{94, 95, 111}, true},
+        {{300, 0, 0}, true},      {{2, 1, 1}, false},     {{2, 2, 0}, false},    {{3, 1, 0}, true},
+        {{1, 0, 0}, false},       {{1, 1, 0}, false},     {{2, 0, 0}, true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint64_t *rows = cases[i].rows;
+        kl_layout layout;
+        assert_true(kl_layout_init(&layout, rows[0] + rows[1] + rows[2], 0, 3));
+        for (uint32_t r = 0; r < 3; r++)
+            layout.target[r + 1] = layout.target[r] + rows[r];
+        assert_int_equal(kl_layout_is_unequal(&layout), cases[i].unequal);
+        kl_layout_free(&layout);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_lie_where_their_places_are),
         cmocka_unit_test(a_rank_gets_all_rows_that_its_rows_reach),
         cmocka_unit_test(bounds_of_a_follower_change_with_the_leader),
+        cmocka_unit_test(shares_are_unequal_if_one_is_clearly_larger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
