@@ -45,7 +45,6 @@ static const double CROWDED_REPORT_S = 5e-3;
  * One of them may be some time slices ahead of another one. If a rank between these two waits for the report
  * of the later one, the earlier one must wait, too. */
 static const double CROWDED_LAG_S = 0.1;
-
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
     const kl_loop_rounds *r = &k->rounds;
     double bytes = (double)kl_layout_row_bytes(&k->layout), byte_s = fmax(r->link.per_unit_s, NEW_BYTE_S);
@@ -182,7 +181,7 @@ static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_
     r->sweep_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = r->sweep_s / (double)r->passes;
     uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + r->passed / 2;
-    uint64_t most = kl_report_hooks(r->interact_s, pass_s);
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s, r->crowded);
     uint64_t lag = lag_passes(r, ranks, pass_s, plan);
     r->heard_s = first->elapsed_s;
     hooks = hooks < known ? hooks : known;

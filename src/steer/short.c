@@ -70,23 +70,24 @@ static bool needs_refused(const kl_steer *s, const kl_place *after) {
     return false;
 }
 
-/* Return whether moving rows to the shares in o->spare and back would take too long for a trial. If ranks
- * share cores with each other, a trial seldom gains much, and may come later. */
-static bool is_too_dear(const kl_steer *s) {
+/* Return the time from which a trial of the shares in o->spare is not too dear: moving rows to these shares
+ * and back then takes a small part of the time so far. If ranks share cores with each other, a trial seldom
+ * gains much, and may come later. */
+static double cheap_from_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     bool much = kl_sweep_s(o, o->spare) < MUCH_FASTER * kl_slices_best_s(&s->trying.slices);
-    double part = much ? MOVING_PART_MUCH : MOVING_PART;
-    return o->options.crowded && 2 * kl_move_s(o, o->spare) > part * o->now_s;
+    return o->options.crowded ? 2 * kl_move_s(o, o->spare) / (much ? MOVING_PART_MUCH : MOVING_PART) : 0;
 }
 
-/* Return whether the present kind of shares (c->choice) should be tried. Its shares are in o->spare. The time
- * forecast from the ranks' speeds is about the least time that a sweep can take with these shares. */
+/* Return whether the present kind of shares (c->choice) may be better than the best measured one. Its shares
+ * are in o->spare. The time forecast from the ranks' speeds is about the least time that a sweep can take
+ * with these shares. */
 static bool may_be_better(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;
     bool shares = c->choice != KL_CHOICE_OUT;
     double limit = shares ? WORTH_TRYING : WORTH_TRYING_OUT;
-    return !is_too_dear(s) && kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c) &&
+    return kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c) &&
            (!shares || kl_slices_may_share(c, o->options.ranks, s->trying.cores.then));
 }
 
@@ -112,8 +113,26 @@ static kilter_status look_at_choice(kl_steer *s, double now_s, bool *useful) {
     const kl_slices *c = &t->slices;
     kilter_status status = place_of_choice(t, o, c->choice, now_s, o->spare);
     bool new = c->choice != KL_CHOICE_EQUAL && c->choice != t->placed &&kl_slices_sweep_s(c, c->choice) == 0;
-    *useful = status == KILTER_OK && (c->choice != KL_CHOICE_DEEP || deepen(s)) &&
-              (c->choice == t->placed || !needs_refused(s, o->spare)) && (!new || may_be_better(s));
+    bool better = status == KILTER_OK && (c->choice != KL_CHOICE_DEEP || deepen(s)) &&
+                  (c->choice == t->placed || !needs_refused(s, o->spare)) && (!new || may_be_better(s));
+    double from_s = better && new ? cheap_from_s(s) : 0;
+    *useful = better && from_s <= o->now_s;
+    if (new && c->choice == KL_CHOICE_OUT)
+        t->out_s = *useful ? 0 : from_s;
+    return status;
+}
+
+/* While another kind of shares is kept, try the one without rows on shared cores as soon as its moves are not
+ * too dear. The first estimates of moves are often far too long. */
+static kilter_status try_out_later(kl_steer *s, double now_s) {
+    const kl_outlook *o = &s->outlook;
+    kl_short *t = &s->trying;
+    if (t->out_s == 0 || !t->slices.holds)
+        return KILTER_OK;
+    kilter_status status = place_of_choice(t, o, KL_CHOICE_OUT, now_s, o->spare);
+    t->out_s = status == KILTER_OK ? cheap_from_s(s) : 0;
+    if (status == KILTER_OK && t->out_s <= o->now_s)
+        kl_slices_offer(&t->slices, KL_CHOICE_OUT);
     return status;
 }
 
@@ -132,7 +151,7 @@ static kilter_status next_choice(kl_steer *s, double now_s) {
 /* If trials have just ended, remember their result. If the load changed meanwhile, they have none. */
 static void store_found(kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
-    bool ended = c->holds && c->hold > 0 && !t->stored;
+    bool ended = c->holds && c->hold > 0 && !t->stored && t->out_s == 0;
     if (!ended || kl_cores_changed(&t->cores, o->options.ranks))
         return;
     kl_found result = {.at_s = o->now_s, .choice = c->held, .depth = t->depth};
@@ -151,6 +170,7 @@ static bool change_load(kl_steer *s) {
         t->slices.held = KL_CHOICE_EQUAL; /* what helped under the load may not help without it */
     kl_cores_store(&t->cores, ranks);
     t->pause_s = t->again_s = 0;
+    t->out_s = 0;
     s->is_barred = false; /* a rank may have memory now */
     if (!known)
         return false;
@@ -173,6 +193,7 @@ static void count_round(kl_steer *s, double took_s) {
     if (!known && kl_slices_next(c, placed ? o->sweeps : 0, took_s, changed, o->now_s)) {
         kl_cores_store(&t->cores, o->options.ranks);
         t->stored = false;
+        t->out_s = 0;
         s->is_barred = false;
         if (!c->holds && t->waited.rounds >= LEAST_WAITED)
             kl_slices_know_equal(c, &t->waited);
@@ -264,7 +285,8 @@ static void pause_trials(kl_short *t, const kl_outlook *o) {
     if (c->hold > 0) /* after trials, and not because there was no time for trials */
         t->pause_s = 2 * t->pause_s;
     t->pause_s = kl_larger(FIRST_PAUSE_S, kl_smaller(t->pause_s, LONGEST_PAUSE_S));
-    t->again_s = o->now_s + t->pause_s;
+    if (t->out_s == 0 || t->out_s > o->now_s + t->pause_s) /* no other choice will be tried soon */
+        t->again_s = o->now_s + t->pause_s;
 }
 
 /* Return whether trials are paused. A load that begins or ends during the pause ends it. */
@@ -278,7 +300,9 @@ static kilter_status decide(kl_steer *s, double took_s, double now_s, kl_steer_p
     if (proof->tries)
         kl_proof_end(proof, s->outlook.now_s, KL_PROVED_NOTHING);
     count_round(s, took_s);
-    kilter_status status = next_choice(s, now_s);
+    kilter_status status = try_out_later(s, now_s);
+    if (status == KILTER_OK)
+        status = next_choice(s, now_s);
     store_found(&s->trying, &s->outlook);
     if (status == KILTER_OK)
         propose(s, now_s, plan);

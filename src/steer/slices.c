@@ -34,6 +34,8 @@ static const double CLEAR =
 /* A trial ends early if sweeps take more than this multiple of the best time. In the first round the sweeps
  * may still wait for rows that move. */
 static const double HOPELESS = 1.25, HOPELESS_AT_ONCE = 2;
+/* but no trial ends before this number of seconds, because the moves of rows alone take some milliseconds */
+static const double LEAST_S = 0.02;
 /* Equal shares count with MARGIN times their time, so another choice must be clearly better. After the
  * trials, another choice replaces the kept choice only if it takes less than STICKS times as long. */
 static const double MARGIN = 0.93, STICKS = 0.96;
@@ -153,6 +155,13 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
+void kl_slices_offer(kl_slices *s, int choice) {
+    s->tried[choice] = (kl_tried){0};
+    s->holds = false;
+    s->tries = KL_CHOICES - 1; /* no other choice is new */
+    try_choice(s, choice);
+}
+
 void kl_slices_know_equal(kl_slices *s, const kl_tried *equal) {
     s->tried[KL_CHOICE_EQUAL] = *equal;
     next_try(s);
@@ -194,7 +203,8 @@ void kl_slices_resume(kl_slices *s, int choice) {
 
 static bool is_hopeless(const kl_slices *s) {
     double limit = s->rounds > 1 ? HOPELESS : HOPELESS_AT_ONCE;
-    return score(s, s->choice) > limit * score(s, best_but(s, s->choice));
+    return s->tried[s->choice].elapsed_s >= LEAST_S &&
+           score(s, s->choice) > limit * score(s, best_but(s, s->choice));
 }
 
 /* Add the sweeps and seconds of a round to those of the present choice. Old rounds have less weight. */

@@ -74,6 +74,8 @@ void kl_slices_resume(kl_slices *slices, int choice);
 void kl_slices_know_equal(kl_slices *slices, const kl_tried *equal);
 /* Store that the present choice cannot be used or is not worth trying, and try the next one. */
 void kl_slices_refuse(kl_slices *slices);
+/* Try a choice that was refused before. The measurements of the other choices stay valid. */
+void kl_slices_offer(kl_slices *slices, int choice);
 /* Store that the kept choice cannot be used, because its move was refused. From now on keep `placed`, the
  * choice by whose shares the rows lie now. If `placed` is KL_CHOICES, the rows do not lie by any choice, and
  * the kept choice stays. */

@@ -74,6 +74,46 @@ static void one_slow_round_does_not_end_a_trial(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_OUT);
 }
 
+/* In the first round of a trial, moving rows takes 5 ms, and the round lasts only 6 ms. Check that the trial
+ * goes on. */
+static void a_short_round_with_moves_does_not_end_a_trial(void **state) {
+    (void)state;
+    kl_slices s = {0};
+    kl_slices_next(&s, 0, 0, false, HUGE_VAL);
+    while (s.choice == KL_CHOICE_EQUAL)
+        kl_slices_next(&s, 400, 0.04, false, HUGE_VAL);
+    assert_int_equal(s.choice, KL_CHOICE_OUT);
+    kl_slices_next(&s, 25, 6e-3, false, HUGE_VAL);
+    assert_int_equal(s.choice, KL_CHOICE_OUT);
+    kl_slices_next(&s, 1000, 0.04, false, HUGE_VAL);
+    assert_int_equal(s.choice, KL_CHOICE_OUT);
+}
+
+/* A choice that was refused before the trials ended is offered later. Check that it is tried, that the best
+ * choice is kept then, and that no other choice is tried again. */
+static void a_refused_choice_may_be_offered_later(void **state) {
+    static const double takes_s[2][KL_CHOICES] = {{4e-5, 1e-5, 3e-5, 5e-5, 6e-5},
+                                                  {4e-5, 9e-5, 3e-5, 5e-5, 6e-5}};
+    (void)state;
+    for (int better = 0; better < 2; better++) {
+        const double *takes = takes_s[better];
+        kl_slices s = {0};
+        kl_slices_next(&s, 0, 0, false, HUGE_VAL);
+        while (!s.holds) {
+            kl_slices_next(&s, 0.04 / takes[s.choice], 0.04, false, HUGE_VAL);
+            if (s.choice == KL_CHOICE_OUT && !s.holds)
+                kl_slices_refuse(&s);
+        }
+        assert_int_equal(s.choice, KL_CHOICE_PROPORTION);
+        kl_slices_offer(&s, KL_CHOICE_OUT);
+        for (int round = 0; !s.holds && round < 20; round++) {
+            assert_true(s.choice == KL_CHOICE_OUT || s.choice == KL_CHOICE_PROPORTION);
+            kl_slices_next(&s, 0.04 / takes[s.choice], 0.04, false, HUGE_VAL);
+        }
+        assert_true(s.holds && s.choice == (better == 0 ? KL_CHOICE_OUT : KL_CHOICE_PROPORTION));
+    }
+}
+
 /* Do `rounds` rounds after the trials, and return how often another choice replaced the kept choice. In the
  * first round after such a change, sweeps take three times as long, because rows move. */
 static uint32_t count_switches(kl_slices *s, const double *takes_s, int rounds) {
@@ -320,6 +360,8 @@ int main(void) {
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
         cmocka_unit_test(one_slow_round_does_not_end_a_trial),
+        cmocka_unit_test(a_short_round_with_moves_does_not_end_a_trial),
+        cmocka_unit_test(a_refused_choice_may_be_offered_later),
         cmocka_unit_test(equal_shares_that_won_by_chance_are_given_up),
         cmocka_unit_test(a_late_loss_is_noticed_soon),
         cmocka_unit_test(a_general_slowdown_causes_few_moves),

@@ -847,13 +847,14 @@ static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
     }
 }
 
-/* Ranks share cores, and moving half of the rows takes 0.5 s. With all rows on rank 0, a sweep takes 1 ms by
- * forecast. If this is half of the time with equal shares, it must be tried when the moves are a small part
- * of the time. If it is a tenth of that time, it must be tried soon. */
+/* Ranks share cores, and moving all rows to one rank takes long. With all rows on rank 0, a sweep takes 0.5
+ * ms by forecast. If this is a quarter of the time with equal shares, it must be tried when the moves are a
+ * small part of the time. If it is a tenth of that time, it must be tried as soon as the moves take less than
+ * all the time so far, even if the other trials have ended before. */
 static void shares_are_tried_late_if_moves_take_long(void **state) {
     static const struct {
-        double equal_s, least_s, most_s; /* least_s, most_s: when the trial begins */
-    } rows[] = {{2e-3, 15, 60}, {10e-3, 0, 3}};
+        double equal_s, move_row_s, least_s, most_s; /* least_s, most_s: when the trial begins */
+    } rows[] = {{2e-3, 1e-3, 15, 60}, {5e-3, 1e-3, 0.1, 3}, {5e-3, 8e-3, 4, 5}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         cores_world w = cores_world_of(2, 5e-4);
@@ -862,9 +863,9 @@ static void shares_are_tried_late_if_moves_take_long(void **state) {
         w.steer = kl_steer_new(&(kl_steer_options){.iterations = 1000,
                                                    .ranks = 2,
                                                    .least = 1,
-                                                   .quantum_s = i == 0 ? 4e-3 : 10e-3,
+                                                   .quantum_s = 4e-3,
                                                    .crowded = true,
-                                                   .move = {1e-3, 1e-3}});
+                                                   .move = {1e-3, rows[i].move_row_s}});
         while (w.now_s < 60) {
             cores_round(&w, rows_of(&w, 0) == 1000 ? 1e-3 : rows[i].equal_s);
             if (tried_s == 0 && strstr(w.plan.judgement.reason, "trying nothing"))
