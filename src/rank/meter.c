@@ -192,6 +192,10 @@ static bool is_uneven(const kl_since *since) {
     return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->sampled_s;
 }
 
+bool kl_meter_is_loaded(double share) {
+    return share > EXTRA_SHARE && share < 1;
+}
+
 /* Return the part of its core that the rank reports. While it is not known whether other processes use the
  * cores, the rank reports 1, so that no trials begin that would soon begin again. */
 static double reported_share(const kl_meter *m) {

@@ -172,16 +172,30 @@ static uint64_t lag_passes(const kl_loop_rounds *r, uint32_t ranks, double pass_
     return (uint64_t)fmax(ceil(lag_s / pass_s), crowded);
 }
 
+/* Return whether other processes could make the next passes far longer than the last ones. This is not so if
+ * they have taken the cores of ranks without rows. Each report may then take a time slice, and is not worth
+ * it. */
+static bool may_become_slow(const kl_loop_rounds *r, const kl_layout *layout) {
+    bool loaded = false, exposed = false;
+    for (uint32_t i = 0; i < layout->ranks; i++) {
+        loaded |= kl_meter_is_loaded(r->heard[i].share);
+        exposed |= r->heard[i].share < 1 && !kl_is_empty(kl_range_of(layout->target, i));
+    }
+    return r->crowded && (!loaded || exposed);
+}
+
 /* Choose the pass of the next report. The report comes left_s seconds from now, or sooner if reports cost
  * little. Skip at most half as many passes as there were so far, because the next passes may take longer than
  * expected. */
-static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
+static void set_next(kl_rank *k, double left_s, const kl_steer_plan *plan) {
+    kl_loop_rounds *r = &k->rounds;
+    uint32_t ranks = k->layout.ranks;
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
     double passed_s = first->elapsed_s - r->heard_s;
     r->sweep_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = r->sweep_s / (double)r->passes;
     uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + r->passed / 2;
-    uint64_t most = kl_report_hooks(r->interact_s, pass_s, r->crowded);
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s, may_become_slow(r, &k->layout));
     uint64_t lag = lag_passes(r, ranks, pass_s, plan);
     r->heard_s = first->elapsed_s;
     hooks = hooks < known ? hooks : known;
@@ -262,8 +276,8 @@ static kl_act decide(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     if (!kl_rounds_decide(k))
         return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "balancing"});
-    set_next(r, k->layout.ranks, r->period_s, &r->plan);
     follow(k, &r->plan);
+    set_next(k, r->period_s, &r->plan); /* after follow(), because it depends on where rows will be */
     kl_rounds_note(r);
     return kl_ask(k, (kl_action){.act = KL_RECORD});
 }
@@ -287,7 +301,7 @@ static kl_act act_on_reports(kl_rank *k) {
     if (!r->adds_up || left_s <= 0)
         action = decide(k);
     else
-        set_next(r, k->layout.ranks, left_s, NULL);
+        set_next(k, left_s, NULL);
     /* Let the rank wait for the reports of all ranks just before an exchange, because there the ranks wait
      * for each other in any case. */
     uint64_t next = r->passed + (k->exchange.moves || k->exchange.deepened ? 0 : k->exchange.ahead);

@@ -236,8 +236,11 @@ static void keep(kl_slices *s, double executions, double elapsed_s) {
     correct(s);
 }
 
+/* In the first round of a trial rows may still move, so its time is replaced by that of the second round. */
 static void try_on(kl_slices *s, double executions, double elapsed_s) {
-    s->rounds++;
+    kl_tried *t = &s->tried[s->choice];
+    if (++s->rounds == 2 && t->rounds == 1 && executions > 0)
+        *t = (kl_tried){0};
     s->trying_s += elapsed_s;
     count(s, executions, elapsed_s);
     if (s->rounds >= TRY_ROUNDS || is_hopeless(s))

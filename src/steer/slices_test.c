@@ -75,7 +75,7 @@ static void one_slow_round_does_not_end_a_trial(void **state) {
 }
 
 /* In the first round of a trial, moving rows takes 5 ms, and the round lasts only 6 ms. Check that the trial
- * goes on. */
+ * goes on, and that the first round does not count then. */
 static void a_short_round_with_moves_does_not_end_a_trial(void **state) {
     (void)state;
     kl_slices s = {0};
@@ -87,6 +87,7 @@ static void a_short_round_with_moves_does_not_end_a_trial(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_OUT);
     kl_slices_next(&s, 1000, 0.04, false, HUGE_VAL);
     assert_int_equal(s.choice, KL_CHOICE_OUT);
+    assert_true(fabs(kl_slices_sweep_s(&s, KL_CHOICE_OUT) / 4e-5 - 1) < 1e-9);
 }
 
 /* A choice that was refused before the trials ended is offered later. Check that it is tried, that the best
