@@ -26,6 +26,9 @@ enum { SAMPLE_SWEEPS = 3 };
  * for each other. So ranks for which other ranks leave no core report EXTRA_SHARE, and the loop tries to give
  * them no rows. EXTRA_SHARE does not depend on other processes, and is clearly smaller than OTHERS_SHARE. */
 static const double OTHERS_SHARE = 0.5, EXTRA_SHARE = 0.25;
+/* a rank that gets at least this part of its core has the core for itself; its share is measured, if it
+ * shares the core with no other rank */
+static const double FREE_SHARE = 0.9;
 /* CPU times are used only if they are at least this part of the time in the body */
 static const double CPU_LEAST = 0.2;
 
@@ -193,7 +196,7 @@ static bool is_uneven(const kl_since *since) {
 }
 
 bool kl_meter_is_loaded(double share) {
-    return share > EXTRA_SHARE && share < 1;
+    return share < FREE_SHARE && share != EXTRA_SHARE;
 }
 
 /* Return the part of its core that the rank reports. While it is not known whether other processes use the

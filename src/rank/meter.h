@@ -96,8 +96,8 @@ void kl_meter_moving(kl_meter *meter, double spent_s);
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
 /* Store the measured length of the scheduler's time slice (quantum); 0: it could not be measured. */
 void kl_meter_quantum_is(kl_meter *meter, double quantum_s);
-/* Return whether a rank that shares its cores with other ranks reports this share because other processes use
- * a core, too. */
+/* Return whether a rank reports this share because other processes use its core. Other ranks of the loop do
+ * not count as other processes. */
 bool kl_meter_is_loaded(double share);
 /* Return a report on the rows `own`, and begin the measurements for the next report. part: the part of the
  * current sweep that is done, 0 … 1. */

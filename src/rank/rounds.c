@@ -184,6 +184,10 @@ static bool may_become_slow(const kl_loop_rounds *r, const kl_layout *layout) {
     return r->crowded && (!loaded || exposed);
 }
 
+/* After a move, a pass may take far longer than before, where other processes use the ranks' cores. So the
+ * next report comes after at most this number of passes. */
+enum { PASSES_AFTER_MOVE = 16 };
+
 /* Choose the pass of the next report. The report comes left_s seconds from now, or sooner if reports cost
  * little. Skip at most half as many passes as there were so far, because the next passes may take longer than
  * expected. */
@@ -195,8 +199,11 @@ static void set_next(kl_rank *k, double left_s, const kl_steer_plan *plan) {
     r->sweep_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = r->sweep_s / (double)r->passes;
     uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + r->passed / 2;
-    uint64_t most = kl_report_hooks(r->interact_s, pass_s, may_become_slow(r, &k->layout));
+    bool may_slow = may_become_slow(r, &k->layout);
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s, may_slow);
     uint64_t lag = lag_passes(r, ranks, pass_s, plan);
+    if (plan && plan->move && may_slow && most > PASSES_AFTER_MOVE)
+        most = PASSES_AFTER_MOVE;
     r->heard_s = first->elapsed_s;
     hooks = hooks < known ? hooks : known;
     r->adds_up = most < hooks;

@@ -50,9 +50,10 @@ static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
 /* With work for ranks on shared cores, a sweep takes at least about a part of the time with equal shares.
- * This part is the smallest part that a rank gets of its core. The limit is lowered by the factor AT_LEAST,
- * as a margin. */
-static const double AT_LEAST = 0.5;
+ * This part is the smallest part that a rank gets of its core, or LEAST_SHARE if that is larger: a rank that
+ * waits for others uses less of its core than it could get. The limit is lowered by the factor AT_LEAST, as a
+ * margin. */
+static const double AT_LEAST = 0.5, LEAST_SHARE = 0.2;
 
 static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {
     *least = 1;
@@ -267,7 +268,7 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
 bool kl_slices_may_share(const kl_slices *s, uint32_t ranks, const double *shares) {
     double least, most;
     find_range(ranks, shares, &least, &most);
-    return kl_slices_best_s(s) >= AT_LEAST * least * kl_slices_sweep_s(s, KL_CHOICE_EQUAL);
+    return kl_slices_best_s(s) >= AT_LEAST * fmax(least, LEAST_SHARE) * kl_slices_sweep_s(s, KL_CHOICE_EQUAL);
 }
 
 double kl_slices_best_s(const kl_slices *s) {
