@@ -195,8 +195,12 @@ static bool is_uneven(const kl_since *since) {
     return most > UNEVEN * least && cpu_s > UNEVEN_AFTER_S && cpu_s > CPU_LEAST * since->sampled_s;
 }
 
+bool kl_meter_is_slow(double share) {
+    return share < FREE_SHARE;
+}
+
 bool kl_meter_is_loaded(double share) {
-    return share < FREE_SHARE && share != EXTRA_SHARE;
+    return kl_meter_is_slow(share) && share != EXTRA_SHARE;
 }
 
 /* Return the part of its core that the rank reports. While it is not known whether other processes use the

@@ -864,6 +864,34 @@ static void a_report_tells_the_share_of_the_core(void **state) {
     }
 }
 
+/* On shared cores, passes may become far longer at any time. So reports must come soon: above all after a
+ * move, and later if all rows are on free cores. If one rank has all rows, it waits for no other rank. */
+static void reports_come_soon_where_ranks_share_cores(void **state) {
+    static const struct {
+        uint64_t rows[3];
+        double share[3];
+        bool moves;
+        uint64_t limit;
+    } rows[] = {
+        {{5, 5, 5}, {1, 1, 0.25}, false, 128},           {{5, 5, 5}, {1, 0.5, 0.25}, false, 128},
+        {{5, 5, 5}, {1, 0.5, 0.25}, true, 16},           {{8, 7, 0}, {1, 1, 0.25}, false, 128},
+        {{8, 7, 0}, {1, 1, 0.5}, false, 1024},           {{8, 7, 0}, {1, 0.97, 0.3}, false, 1024},
+        {{8, 7, 0}, {1, 0.8, 0.25}, false, 128},         {{8, 7, 0}, {1, 1, 0.5}, true, 16},
+        {{15, 0, 0}, {1, 0.5, 0.25}, false, UINT64_MAX}, {{15, 0, 0}, {1, 0.5, 0.25}, true, UINT64_MAX}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_layout layout;
+        kl_rank_report heard[3];
+        assert_true(kl_layout_init(&layout, 15, 0, 3));
+        for (uint32_t r = 0; r < 3; r++) {
+            layout.target[r + 1] = layout.target[r] + rows[i].rows[r];
+            heard[r] = (kl_rank_report){.share = rows[i].share[r]};
+        }
+        assert_true(kl_rounds_limit(&layout, heard, rows[i].moves) == rows[i].limit);
+        kl_layout_free(&layout);
+    }
+}
+
 /* A report uses the CPU time per row that was measured last, because the latest sweeps may have none. */
 static void a_report_keeps_the_last_measured_cpu_time(void **state) {
     enum { SAMPLED = 4, ALL = 7 }; /* the first sweep is measured because nothing is known yet */
@@ -1029,6 +1057,7 @@ int main(void) {
         cmocka_unit_test(rows_that_differ_are_found_where_ranks_share_cores),
         cmocka_unit_test(a_report_tells_the_share_of_the_core),
         cmocka_unit_test(a_report_keeps_the_last_measured_cpu_time),
+        cmocka_unit_test(reports_come_soon_where_ranks_share_cores),
         cmocka_unit_test(equal_ranks_are_left_alone),
         cmocka_unit_test(rows_come_back_when_the_load_is_gone),
         cmocka_unit_test(a_rank_without_memory_leaves_rows_where_they_are),

@@ -45,6 +45,10 @@ static const double CROWDED_REPORT_S = 5e-3;
  * One of them may be some time slices ahead of another one. If a rank between these two waits for the report
  * of the later one, the earlier one must wait, too. */
 static const double CROWDED_LAG_S = 0.1;
+/* If ranks share cores, reports between decisions may take this part of the time, without the time slices
+ * that they may cost. */
+static const double CROWDED_REPORT_PART = 0.02;
+
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
     const kl_loop_rounds *r = &k->rounds;
     double bytes = (double)kl_layout_row_bytes(&k->layout), byte_s = fmax(r->link.per_unit_s, NEW_BYTE_S);
@@ -69,6 +73,7 @@ bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
     memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* clear `heard`, because measuring messages has
                                                                 written into it */
     r->crowded = messages->crowded;
+    r->report_s = messages->interact_s;
     r->interact_s = fmax(messages->interact_s, r->crowded ? CROWDED_REPORT_S : 0);
     r->link = messages->link;
     r->period_s = kl_period_of(r->interact_s, 0, messages->quantum_s).target_s;
@@ -172,21 +177,36 @@ static uint64_t lag_passes(const kl_loop_rounds *r, uint32_t ranks, double pass_
     return (uint64_t)fmax(ceil(lag_s / pass_s), crowded);
 }
 
-/* Return whether other processes could make the next passes far longer than the last ones. This is not so if
- * they have taken the cores of ranks without rows. Each report may then take a time slice, and is not worth
- * it. */
-static bool may_become_slow(const kl_loop_rounds *r, const kl_layout *layout) {
+/* Limits for the number of passes between two reports of ranks that share cores. The limit is AFTER_MOVE if
+ * rows move now, ON_FREE_CORES if all rows are on free cores and other cores are loaded, and otherwise
+ * ANYWHERE. */
+enum { AFTER_MOVE = 16, ANYWHERE = 128, ON_FREE_CORES = 1024 };
+
+uint64_t kl_rounds_limit(const kl_layout *layout, const kl_rank_report *heard, bool moves) {
     bool loaded = false, exposed = false;
+    uint32_t busy = 0; /* number of ranks with rows */
     for (uint32_t i = 0; i < layout->ranks; i++) {
-        loaded |= kl_meter_is_loaded(r->heard[i].share);
-        exposed |= r->heard[i].share < 1 && !kl_is_empty(kl_range_of(layout->target, i));
+        bool works = !kl_is_empty(kl_range_of(layout->target, i));
+        loaded |= kl_meter_is_loaded(heard[i].share);
+        exposed |= works && kl_meter_is_slow(heard[i].share);
+        busy += works;
     }
-    return r->crowded && (!loaded || exposed);
+    return busy <= 1 ? UINT64_MAX : moves ? AFTER_MOVE : loaded && !exposed ? ON_FREE_CORES : ANYWHERE;
 }
 
-/* After a move, a pass may take far longer than before, where other processes use the ranks' cores. So the
- * next report comes after at most this number of passes. */
-enum { PASSES_AFTER_MOVE = 16 };
+/* Return the greatest number of passes until the next report. Passes may become far longer where ranks share
+ * cores: if another process begins to use a core, a pass may take a time slice. So the report comes soon
+ * there, unless reports would cost too much. */
+static uint64_t most_passes(const kl_rank *k, double pass_s) {
+    const kl_loop_rounds *r = &k->rounds;
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s);
+    if (!r->crowded)
+        return most;
+    uint64_t limit = kl_rounds_limit(&k->layout, r->heard, k->exchange.moves);
+    uint64_t cheap = kl_period_hooks(r->report_s / CROWDED_REPORT_PART, pass_s);
+    limit = limit > cheap ? limit : cheap;
+    return most < limit ? most : limit;
+}
 
 /* Choose the pass of the next report. The report comes left_s seconds from now, or sooner if reports cost
  * little. Skip at most half as many passes as there were so far, because the next passes may take longer than
@@ -199,11 +219,7 @@ static void set_next(kl_rank *k, double left_s, const kl_steer_plan *plan) {
     r->sweep_s = first->executions > 0 && passed_s > 0 ? passed_s / first->executions : 0;
     double pass_s = r->sweep_s / (double)r->passes;
     uint64_t hooks = kl_period_hooks(left_s, pass_s), known = 1 + r->passed / 2;
-    bool may_slow = may_become_slow(r, &k->layout);
-    uint64_t most = kl_report_hooks(r->interact_s, pass_s, may_slow);
-    uint64_t lag = lag_passes(r, ranks, pass_s, plan);
-    if (plan && plan->move && may_slow && most > PASSES_AFTER_MOVE)
-        most = PASSES_AFTER_MOVE;
+    uint64_t most = most_passes(k, pass_s), lag = lag_passes(r, ranks, pass_s, plan);
     r->heard_s = first->elapsed_s;
     hooks = hooks < known ? hooks : known;
     r->adds_up = most < hooks;

@@ -36,7 +36,9 @@ typedef struct kl_loop_rounds {
      * kl_steer_clock() */
     double heard_s, asked_s;
     kl_linear link; /* cost of a message between neighbours: fixed seconds, and seconds per byte */
-    double interact_s, period_s;
+    /* report_s: seconds of one round of reports, as measured; interact_s: the same, but at least as long as a
+     * round can take if ranks share cores; period_s: seconds between two decisions */
+    double report_s, interact_s, period_s;
     bool crowded;      /* true: some ranks share their cores with other ranks */
     double sweep_s;    /* mean seconds of the last sweeps, on the rank kl_steer_clock(); 0: not known */
     double forecast_s; /* forecast of the seconds in the body for a sweep; 0: there is no new forecast */
@@ -63,6 +65,10 @@ bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* Return false 
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 /* Return the size of a report in a message, in bytes. */
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds);
+/* Return the greatest number of passes between two reports if ranks share cores with each other. heard: the
+ * last reports; moves: rows move now, so nothing is known about the next passes. If only one rank has rows
+ * after the move, there is no limit, because this rank never waits for another one. */
+uint64_t kl_rounds_limit(const kl_layout *layout, const kl_rank_report *heard, bool moves);
 /* Begin a sweep with `passes` passes. The times of the next report and decision are counted in passes.
  * Convert them, so that they stay the same in seconds. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);

@@ -595,7 +595,7 @@ static void set_next(kl_rank *k) {
     double now_s = s->all[0].rank.elapsed_s, left_s = r->asked_s + r->period_s - now_s;
     uint64_t ended = kl_meter_sweep(&k->meter) + 1;
     double pass_s = (now_s - s->over_s) / (double)(ended - s->ended), passes = left_s / pass_s;
-    uint64_t most = kl_report_hooks(r->interact_s, pass_s, false);
+    uint64_t most = kl_report_hooks(r->interact_s, pass_s);
     most = most < ended / 2 ? most : ended / 2;
     s->over_s = now_s;
     s->ended = ended;

@@ -9,10 +9,6 @@ static const double REPORT_PART = 0.005;  /* reports between decisions may take 
 /* least seconds between two reports; a report costs more than its messages, because each MPI call between two
  * reports also checks whether a report has arrived */
 static const double REPORTS_APART_S = 2e-3;
-/* If another process begins to use a core that ranks share, the time between two hooks may become a time
- * slice of some milliseconds, however short it was before. The number of hooks to the next report is already
- * fixed then, so it is at most this number. */
-enum { MAY_SLOW_HOOKS = 128 };
 /* number of the scheduler's quanta (time slices) over which a rate is averaged */
 static const double QUANTA = 10;
 /* the time between two moves is at least the seconds that a move takes, divided by this value */
@@ -35,10 +31,9 @@ uint64_t kl_period_hooks(double left_s, double pass_s) {
     return hooks < 1 ? 1 : hooks < 1e18 ? (uint64_t)hooks : (uint64_t)1e18;
 }
 
-uint64_t kl_report_hooks(double interact_s, double pass_s, bool may_slow) {
+uint64_t kl_report_hooks(double interact_s, double pass_s) {
     double apart_s = fmax(interact_s / REPORT_PART, REPORTS_APART_S);
-    uint64_t hooks = pass_s > 0 ? kl_period_hooks(ceil(apart_s / pass_s), 1) : 1;
-    return may_slow && hooks > MAY_SLOW_HOOKS ? MAY_SLOW_HOOKS : hooks;
+    return pass_s > 0 ? kl_period_hooks(ceil(apart_s / pass_s), 1) : 1;
 }
 
 /* --- grain --- */

@@ -116,18 +116,17 @@ static void reports_take_less_than_a_hundredth_and_come_no_more_often_than_2_ms_
     (void)state;
     for (double interact_s = 1e-7; interact_s < 0.1; interact_s *= 3)
         for (double pass_s = 1e-7; pass_s < 100; pass_s *= 2.7) {
-            uint64_t hooks = kl_report_hooks(interact_s, pass_s, false);
+            uint64_t hooks = kl_report_hooks(interact_s, pass_s);
             double part = interact_s / ((double)hooks * pass_s), apart_s = fmax(interact_s / 0.005, 2e-3);
             assert_true(hooks >= 1 && (hooks == 1 || part < 0.01));
             assert_true(hooks == 1 || (double)(hooks - 1) * pass_s < apart_s * 1.0001);
             assert_true((double)hooks * pass_s > apart_s * 0.9999);
-            assert_int_equal(kl_report_hooks(interact_s, pass_s, true), hooks < 128 ? hooks : 128);
         }
-    assert_int_equal(kl_report_hooks(10e-6, 10e-6, false), 200);
-    assert_int_equal(kl_report_hooks(1e-6, 10e-6, false), 200);
-    assert_int_equal(kl_report_hooks(100e-6, 10e-6, false), 2000);
-    assert_int_equal(kl_report_hooks(10e-6, 1, false), 1);
-    assert_int_equal(kl_report_hooks(10e-6, NAN, false), 1);
+    assert_int_equal(kl_report_hooks(10e-6, 10e-6), 200);
+    assert_int_equal(kl_report_hooks(1e-6, 10e-6), 200);
+    assert_int_equal(kl_report_hooks(100e-6, 10e-6), 2000);
+    assert_int_equal(kl_report_hooks(10e-6, 1), 1);
+    assert_int_equal(kl_report_hooks(10e-6, NAN), 1);
 }
 
 static void hooks_fill_the_period(void **state) {

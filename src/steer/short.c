@@ -79,13 +79,13 @@ static double cheap_from_s(const kl_steer *s) {
     return o->options.crowded ? 2 * kl_move_s(o, o->spare) / (much ? MOVING_PART_MUCH : MOVING_PART) : 0;
 }
 
-/* Return whether the present kind of shares (c->choice) may be better than the best measured one. Its shares
- * are in o->spare. The time forecast from the ranks' speeds is about the least time that a sweep can take
+/* Return whether a kind of shares (choice) may be better than the best measured one. Its shares are in
+ * o->spare. The time forecast from the ranks' speeds is about the least time that a sweep can take
  * with these shares. */
-static bool may_be_better(const kl_steer *s) {
+static bool may_be_better(const kl_steer *s, int choice) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;
-    bool shares = c->choice != KL_CHOICE_OUT;
+    bool shares = choice != KL_CHOICE_OUT;
     double limit = shares ? WORTH_TRYING : WORTH_TRYING_OUT;
     return kl_sweep_s(o, o->spare) < limit * kl_slices_best_s(c) &&
            (!shares || kl_slices_may_share(c, o->options.ranks, s->trying.cores.then));
@@ -114,7 +114,8 @@ static kilter_status look_at_choice(kl_steer *s, double now_s, bool *useful) {
     kilter_status status = place_of_choice(t, o, c->choice, now_s, o->spare);
     bool new = c->choice != KL_CHOICE_EQUAL && c->choice != t->placed &&kl_slices_sweep_s(c, c->choice) == 0;
     bool better = status == KILTER_OK && (c->choice != KL_CHOICE_DEEP || deepen(s)) &&
-                  (c->choice == t->placed || !needs_refused(s, o->spare)) && (!new || may_be_better(s));
+                  (c->choice == t->placed || !needs_refused(s, o->spare)) &&
+                  (!new || may_be_better(s, c->choice));
     double from_s = better && new ? cheap_from_s(s) : 0;
     *useful = better && from_s <= o->now_s;
     if (new && c->choice == KL_CHOICE_OUT)
@@ -130,10 +131,19 @@ static kilter_status try_out_later(kl_steer *s, double now_s) {
     if (t->out_s == 0 || !t->slices.holds)
         return KILTER_OK;
     kilter_status status = place_of_choice(t, o, KL_CHOICE_OUT, now_s, o->spare);
-    t->out_s = status == KILTER_OK ? cheap_from_s(s) : 0;
-    if (status == KILTER_OK && t->out_s <= o->now_s)
+    bool better = status == KILTER_OK && !needs_refused(s, o->spare) && may_be_better(s, KL_CHOICE_OUT);
+    t->out_s = better ? cheap_from_s(s) : 0;
+    if (better && t->out_s <= o->now_s) {
         kl_slices_offer(&t->slices, KL_CHOICE_OUT);
+        t->stored = false;
+    }
     return status;
+}
+
+/* Return whether the kind without rows on shared cores will be tried soon, because its moves are too dear
+ * only for a short time. */
+static bool tries_out_soon(const kl_short *t, const kl_outlook *o) {
+    return t->out_s > 0 && t->out_s < o->now_s + FIRST_PAUSE_S;
 }
 
 /* Find the kind of shares for the next round: the present kind, or the next one that is worth trying. */
@@ -151,7 +161,7 @@ static kilter_status next_choice(kl_steer *s, double now_s) {
 /* If trials have just ended, remember their result. If the load changed meanwhile, they have none. */
 static void store_found(kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
-    bool ended = c->holds && c->hold > 0 && !t->stored && t->out_s == 0;
+    bool ended = c->holds && c->hold > 0 && !t->stored && !tries_out_soon(t, o);
     if (!ended || kl_cores_changed(&t->cores, o->options.ranks))
         return;
     kl_found result = {.at_s = o->now_s, .choice = c->held, .depth = t->depth};
@@ -280,13 +290,13 @@ static void wait_for_load(kl_steer *s, double now_s, kl_steer_plan *plan) {
  * trials for some time, in which rows move as in long sweeps. */
 static void pause_trials(kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
-    if (!o->options.crowded || !c->holds || c->held != KL_CHOICE_EQUAL || kl_volume(o, o->equal) > 0)
+    if (!o->options.crowded || !c->holds || tries_out_soon(t, o) || c->held != KL_CHOICE_EQUAL ||
+        kl_volume(o, o->equal) > 0)
         return;
     if (c->hold > 0) /* after trials, and not because there was no time for trials */
         t->pause_s = 2 * t->pause_s;
     t->pause_s = kl_larger(FIRST_PAUSE_S, kl_smaller(t->pause_s, LONGEST_PAUSE_S));
-    if (t->out_s == 0 || t->out_s > o->now_s + t->pause_s) /* no other choice will be tried soon */
-        t->again_s = o->now_s + t->pause_s;
+    t->again_s = o->now_s + t->pause_s;
 }
 
 /* Return whether trials are paused. A load that begins or ends during the pause ends it. */

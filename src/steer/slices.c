@@ -34,7 +34,7 @@ static const double CLEAR =
 /* A trial ends early if sweeps take more than this multiple of the best time. In the first round the sweeps
  * may still wait for rows that move. */
 static const double HOPELESS = 1.25, HOPELESS_AT_ONCE = 2;
-/* but no trial ends before this number of seconds, because the moves of rows alone take some milliseconds */
+/* but such a trial has taken at least LEAST_S, because the moves of rows alone take some milliseconds */
 static const double LEAST_S = 0.02;
 /* Equal shares count with MARGIN times their time, so another choice must be clearly better. After the
  * trials, another choice replaces the kept choice only if it takes less than STICKS times as long. */
@@ -50,9 +50,9 @@ static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
 /* With work for ranks on shared cores, a sweep takes at least about a part of the time with equal shares.
- * This part is the smallest part that a rank gets of its core, or LEAST_SHARE if that is larger: a rank that
- * waits for others uses less of its core than it could get. The limit is lowered by the factor AT_LEAST, as a
- * margin. */
+ * This part is the smallest part that a rank gets of its core. If a rank sleeps much, its measured part may
+ * be far too small, so the part counts as at least LEAST_SHARE. The limit is lowered by the factor AT_LEAST,
+ * as a margin. */
 static const double AT_LEAST = 0.5, LEAST_SHARE = 0.2;
 
 static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {
@@ -122,6 +122,7 @@ bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, d
 
 static void try_choice(kl_slices *s, int choice) {
     s->choice = choice;
+    s->before = s->tried[choice];
     s->rounds = 0;
 }
 
@@ -159,7 +160,8 @@ void kl_slices_refuse(kl_slices *s) {
 void kl_slices_offer(kl_slices *s, int choice) {
     s->tried[choice] = (kl_tried){0};
     s->holds = false;
-    s->tries = KL_CHOICES - 1; /* no other choice is new */
+    s->tries = KL_CHOICES - 1; /* all other choices were tried, so next_try() compares them with this one */
+    s->hold /= 2;              /* next_try() doubles it, but this is no new series */
     try_choice(s, choice);
 }
 
@@ -237,11 +239,11 @@ static void keep(kl_slices *s, double executions, double elapsed_s) {
     correct(s);
 }
 
-/* In the first round of a trial rows may still move, so its time is replaced by that of the second round. */
+/* In the first round of a trial rows may still move. So this round counts only until the second round ends.
+ */
 static void try_on(kl_slices *s, double executions, double elapsed_s) {
-    kl_tried *t = &s->tried[s->choice];
-    if (++s->rounds == 2 && t->rounds == 1 && executions > 0)
-        *t = (kl_tried){0};
+    if (++s->rounds == 2 && executions > 0)
+        s->tried[s->choice] = s->before;
     s->trying_s += elapsed_s;
     count(s, executions, elapsed_s);
     if (s->rounds >= TRY_ROUNDS || is_hopeless(s))

@@ -41,6 +41,7 @@ typedef struct kl_slices { /* The state of trials of shares. All zero: no choice
     uint32_t switches, switched;
     double trying_s; /* seconds of all rounds in which choices were tried */
     kl_tried tried[KL_CHOICES];
+    kl_tried before; /* what was measured of the present choice before its present trial */
 } kl_slices;
 
 /* Return the limit between free and shared cores. A rank that gets a smaller part of its core is on a shared
@@ -74,7 +75,8 @@ void kl_slices_resume(kl_slices *slices, int choice);
 void kl_slices_know_equal(kl_slices *slices, const kl_tried *equal);
 /* Store that the present choice cannot be used or is not worth trying, and try the next one. */
 void kl_slices_refuse(kl_slices *slices);
-/* Try a choice that was refused before. The measurements of the other choices stay valid. */
+/* Try a choice that was refused in the last series of trials. The measurements of the other choices stay
+ * valid. The best two choices may then be tried once more, as at the end of a series. */
 void kl_slices_offer(kl_slices *slices, int choice);
 /* Store that the kept choice cannot be used, because its move was refused. From now on keep `placed`, the
  * choice by whose shares the rows lie now. If `placed` is KL_CHOICES, the rows do not lie by any choice, and

@@ -130,9 +130,8 @@ kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
  * seconds. A pass takes pass_s seconds; if this is 0 (not known), return 1. */
 uint64_t kl_period_hooks(double left_s, double pass_s);
 /* Return the number of passes between two reports, so that reports take less than 1 % of the time. From the
- * reports, the ranks notice when passes take longer than before. If passes may suddenly become far longer
- * (`may_slow`), the number is at most 128. */
-uint64_t kl_report_hooks(double interact_s, double pass_s, bool may_slow);
+ * reports, the ranks notice when passes take longer than before. */
+uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
 
