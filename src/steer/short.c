@@ -70,7 +70,7 @@ static bool needs_refused(const kl_steer *s, const kl_place *after) {
     return false;
 }
 
-/* Return the time from which a trial of the shares in o->spare is not too dear: moving rows to these shares
+/* Return the time from which a trial of the shares in o->spare is not too dear. Moving rows to these shares
  * and back then takes a small part of the time so far. If ranks share cores with each other, a trial seldom
  * gains much, and may come later. */
 static double cheap_from_s(const kl_steer *s) {

@@ -50,9 +50,9 @@ static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
 /* With work for ranks on shared cores, a sweep takes at least about a part of the time with equal shares.
- * This part is the smallest part that a rank gets of its core. If a rank sleeps much, its measured part may
- * be far too small, so the part counts as at least LEAST_SHARE. The limit is lowered by the factor AT_LEAST,
- * as a margin. */
+ * This part is the smallest part that a rank gets of its core. It counts as at least LEAST_SHARE, because the
+ * measured part is too small if a rank sleeps much. The limit is lowered by the factor AT_LEAST, as a
+ * margin. */
 static const double AT_LEAST = 0.5, LEAST_SHARE = 0.2;
 
 static void find_range(uint32_t ranks, const double *shares, double *least, double *most) {

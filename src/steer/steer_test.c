@@ -848,9 +848,10 @@ static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
 }
 
 /* Ranks share cores, and moving all rows to one rank takes long. With all rows on rank 0, a sweep takes 0.5
- * ms by forecast, and 1 ms in truth. If the forecast is a quarter of the time with equal shares, it must be
- * tried when the moves are a small part of the time. If it is a tenth of that time, it must be tried as soon
- * as the moves take less than all the time so far, even if the other trials have ended before. */
+ * ms by forecast, and 1 ms in truth. In the first case, the forecast is a quarter of the time with equal
+ * shares. These shares must be tried when the moves are a small part of the time. In the other cases, the
+ * forecast is a tenth of that time. They must be tried when the moves take less than all the time so far,
+ * even after other trials. */
 static void shares_are_tried_late_if_moves_take_long(void **state) {
     static const struct {
         double equal_s, move_row_s, least_s, most_s; /* least_s, most_s: when the trial begins */
