@@ -196,7 +196,7 @@ static bool is_uneven(const kl_since *since) {
 }
 
 bool kl_meter_is_slow(double share) {
-    return share < FREE_SHARE;
+    return share > 0 && share < FREE_SHARE; /* 0: not known */
 }
 
 bool kl_meter_is_loaded(double share) {

@@ -96,7 +96,8 @@ void kl_meter_moving(kl_meter *meter, double spent_s);
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
 /* Store the measured length of the scheduler's time slice (quantum); 0: it could not be measured. */
 void kl_meter_quantum_is(kl_meter *meter, double quantum_s);
-/* Return whether a rank that reports this share has to share its core with other processes or ranks. */
+/* Return whether a rank that reports this share (0: not known) counts as slow, because of other processes or
+ * ranks on its core. */
 bool kl_meter_is_slow(double share);
 /* Return whether a rank reports this share because other processes use its core. Other ranks of the loop do
  * not count as other processes. */

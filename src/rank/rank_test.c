@@ -865,19 +865,24 @@ static void a_report_tells_the_share_of_the_core(void **state) {
 }
 
 /* On shared cores, passes may become far longer at any time. So reports must come soon: above all after a
- * move, and later if all rows are on free cores. If one rank has all rows, it waits for no other rank. */
+ * move, and later if all rows are on free cores. If one rank has all rows, it waits for no halos. */
 static void reports_come_soon_where_ranks_share_cores(void **state) {
     static const struct {
         uint64_t rows[3];
         double share[3];
         bool moves;
         uint64_t limit;
-    } rows[] = {
-        {{5, 5, 5}, {1, 1, 0.25}, false, 128},           {{5, 5, 5}, {1, 0.5, 0.25}, false, 128},
-        {{5, 5, 5}, {1, 0.5, 0.25}, true, 16},           {{8, 7, 0}, {1, 1, 0.25}, false, 128},
-        {{8, 7, 0}, {1, 1, 0.5}, false, 1024},           {{8, 7, 0}, {1, 0.97, 0.3}, false, 1024},
-        {{8, 7, 0}, {1, 0.8, 0.25}, false, 128},         {{8, 7, 0}, {1, 1, 0.5}, true, 16},
-        {{15, 0, 0}, {1, 0.5, 0.25}, false, UINT64_MAX}, {{15, 0, 0}, {1, 0.5, 0.25}, true, UINT64_MAX}};
+    } rows[] = {{{5, 5, 5}, {1, 1, 0.25}, false, 128},
+                {{5, 5, 5}, {1, 0.5, 0.25}, false, 128},
+                {{5, 5, 5}, {1, 0.5, 0.25}, true, 16},
+                {{8, 7, 0}, {1, 1, 0.25}, false, 128},
+                {{8, 7, 0}, {1, 1, 0.5}, false, 1024},
+                {{8, 7, 0}, {1, 0.97, 0.3}, false, 1024},
+                {{8, 7, 0}, {1, 0.8, 0.25}, false, 128},
+                {{8, 7, 0}, {1, 0, 0}, false, 128},
+                {{8, 7, 0}, {1, 1, 0.5}, true, 16},
+                {{15, 0, 0}, {1, 0.5, 0.25}, false, UINT64_MAX},
+                {{15, 0, 0}, {1, 0.5, 0.25}, true, UINT64_MAX}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_layout layout;

@@ -45,8 +45,8 @@ static const double CROWDED_REPORT_S = 5e-3;
  * One of them may be some time slices ahead of another one. If a rank between these two waits for the report
  * of the later one, the earlier one must wait, too. */
 static const double CROWDED_LAG_S = 0.1;
-/* If ranks share cores, reports between decisions may take this part of the time, without the time slices
- * that they may cost. */
+/* If ranks share cores, reports between decisions may take this part of the time, not counting the time
+ * slices that reports may cost. */
 static const double CROWDED_REPORT_PART = 0.02;
 
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
@@ -200,10 +200,11 @@ uint64_t kl_rounds_limit(const kl_layout *layout, const kl_rank_report *heard, b
 static uint64_t most_passes(const kl_rank *k, double pass_s) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t most = kl_report_hooks(r->interact_s, pass_s);
-    if (!r->crowded)
+    if (!r->crowded || k->options.fixed)
         return most;
     uint64_t limit = kl_rounds_limit(&k->layout, r->heard, k->exchange.moves);
     uint64_t cheap = kl_period_hooks(r->report_s / CROWDED_REPORT_PART, pass_s);
+    cheap = k->exchange.moves ? 1 : cheap < ON_FREE_CORES ? cheap : ON_FREE_CORES;
     limit = limit > cheap ? limit : cheap;
     return most < limit ? most : limit;
 }

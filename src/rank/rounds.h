@@ -67,7 +67,7 @@ bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds);
 /* Return the greatest number of passes between two reports if ranks share cores with each other. heard: the
  * last reports; moves: rows move now, so nothing is known about the next passes. If only one rank has rows
- * after the move, there is no limit, because this rank never waits for another one. */
+ * after the move, there is no limit, because this rank waits for no halos. */
 uint64_t kl_rounds_limit(const kl_layout *layout, const kl_rank_report *heard, bool moves);
 /* Begin a sweep with `passes` passes. The times of the next report and decision are counted in passes.
  * Convert them, so that they stay the same in seconds. */

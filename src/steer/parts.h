@@ -210,8 +210,8 @@ typedef struct kl_short {
     bool stored;     /* true: the present choice is in `found` already */
     kl_tried waited; /* measurements with equal shares, made while a load was too recent to count */
     bool loaded;     /* true: in the last round, there was a load that was too recent to count */
-    /* time from which KL_CHOICE_OUT may be tried, because its moves take a small part of the time so far; 0:
-     * it was not left out for this reason */
+    /* time from which the moves to KL_CHOICE_OUT are cheap enough for a trial; 0: it was not left out because
+     * of its moves */
     double out_s;
     /* used with KL_CHOICE_DEEP: number of sweeps for which ghost rows are exchanged at once */
     uint64_t depth;

@@ -70,8 +70,8 @@ static bool needs_refused(const kl_steer *s, const kl_place *after) {
     return false;
 }
 
-/* Return the time from which a trial of the shares in o->spare is not too dear. Moving rows to these shares
- * and back then takes a small part of the time so far. If ranks share cores with each other, a trial seldom
+/* Return the time from which a trial of the shares in o->spare is not too dear, compared with the time so
+ * far. A trial moves rows to these shares and back. If ranks share cores with each other, a trial seldom
  * gains much, and may come later. */
 static double cheap_from_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
@@ -118,7 +118,7 @@ static kilter_status look_at_choice(kl_steer *s, double now_s, bool *useful) {
                   (!new || may_be_better(s, c->choice));
     double from_s = better && new ? cheap_from_s(s) : 0;
     *useful = better && from_s <= o->now_s;
-    if (new && c->choice == KL_CHOICE_OUT)
+    if (new && !c->holds && c->choice == KL_CHOICE_OUT)
         t->out_s = *useful ? 0 : from_s;
     return status;
 }
@@ -135,6 +135,7 @@ static kilter_status try_out_later(kl_steer *s, double now_s) {
     t->out_s = better ? cheap_from_s(s) : 0;
     if (better && t->out_s <= o->now_s) {
         kl_slices_offer(&t->slices, KL_CHOICE_OUT);
+        t->out_s = 0;
         t->stored = false;
     }
     return status;

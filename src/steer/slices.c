@@ -34,7 +34,7 @@ static const double CLEAR =
 /* A trial ends early if sweeps take more than this multiple of the best time. In the first round the sweeps
  * may still wait for rows that move. */
 static const double HOPELESS = 1.25, HOPELESS_AT_ONCE = 2;
-/* but such a trial has taken at least LEAST_S, because the moves of rows alone take some milliseconds */
+/* a trial ends early only after LEAST_S, because moving rows alone takes some milliseconds */
 static const double LEAST_S = 0.02;
 /* Equal shares count with MARGIN times their time, so another choice must be clearly better. After the
  * trials, another choice replaces the kept choice only if it takes less than STICKS times as long. */
@@ -160,8 +160,9 @@ void kl_slices_refuse(kl_slices *s) {
 void kl_slices_offer(kl_slices *s, int choice) {
     s->tried[choice] = (kl_tried){0};
     s->holds = false;
-    s->tries = KL_CHOICES - 1; /* all other choices were tried, so next_try() compares them with this one */
-    s->hold /= 2;              /* next_try() doubles it, but this is no new series */
+    s->tries = KL_CHOICES -
+               1; /* all other choices were tried or refused, so next_try() compares them with this one */
+    s->hold /= 2; /* next_try() doubles it, but this is no new series */
     try_choice(s, choice);
 }
 

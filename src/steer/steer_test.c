@@ -850,8 +850,8 @@ static void a_load_that_changes_ends_the_pause_after_trials(void **state) {
 /* Ranks share cores, and moving all rows to one rank takes long. With all rows on rank 0, a sweep takes 0.5
  * ms by forecast, and 1 ms in truth. In the first case, the forecast is a quarter of the time with equal
  * shares. These shares must be tried when the moves are a small part of the time. In the other cases, the
- * forecast is a tenth of that time. They must be tried when the moves take less than all the time so far,
- * even after other trials. */
+ * forecast is a tenth of that time. They must be tried when a move takes less than all the time so far, even
+ * after other trials. */
 static void shares_are_tried_late_if_moves_take_long(void **state) {
     static const struct {
         double equal_s, move_row_s, least_s, most_s; /* least_s, most_s: when the trial begins */
@@ -998,6 +998,13 @@ static void trials_end_whatever_is_refused(void **state) {
     for (uint64_t seed = 0; seed < 300; seed++) {
         cores_world w = cores_world_of(2 + (uint32_t)(seed % 3), 1e-4);
         int trying = 0;
+        kl_steer_free(w.steer);
+        w.steer = kl_steer_new(&(kl_steer_options){.iterations = 1000,
+                                                   .ranks = w.ranks,
+                                                   .least = 1,
+                                                   .quantum_s = 4e-3,
+                                                   .crowded = seed % 2 == 1,
+                                                   .move = {0, seed % 4 == 3 ? 1e-2 * random_01(seed) : 0}});
         for (uint64_t round = 1; round < 600; round++) {
             uint64_t at = seed * 1000 + round;
             if (round % 150 == 0)
