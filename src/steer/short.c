@@ -106,7 +106,8 @@ static bool deepen(kl_steer *s) {
 }
 
 /* Store the shares of the present kind (c->choice) in o->spare. *useful: whether this kind can be used. If
- * the kind was not measured yet, it must also be worth trying. */
+ * the kind was not measured yet, it must also be worth trying. If KL_CHOICE_OUT is only too dear now, store
+ * in t->out_s from when it is not. */
 static kilter_status look_at_choice(kl_steer *s, double now_s, bool *useful) {
     const kl_outlook *o = &s->outlook;
     kl_short *t = &s->trying;

@@ -50,8 +50,8 @@ static const double TWICE_PART =
     0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
 /* With work for ranks on shared cores, a sweep takes at least about a part of the time with equal shares.
- * This part is the smallest part that a rank gets of its core. It counts as at least LEAST_SHARE, because the
- * measured part is too small if a rank sleeps much. The limit is lowered by the factor AT_LEAST, as a
+ * This part is the smallest share that any rank gets of its core. The share of a rank that sleeps much is
+ * measured too low, so LEAST_SHARE replaces smaller shares. The limit is lowered by the factor AT_LEAST, as a
  * margin. */
 static const double AT_LEAST = 0.5, LEAST_SHARE = 0.2;
 
