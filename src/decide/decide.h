@@ -512,6 +512,7 @@ typedef struct kl_organise_look {
     const char *never;        /* why peers cannot do this run; NULL: they can */
     uint32_t workers;         /* number of active workers */
     uint64_t tasks;           /* number of tasks of the run */
+    double result_bytes;      /* bytes of all results of the run; 0 for a run with a sum */
     const kl_iteration *last; /* the last run that a master organised; NULL: there was none */
     uint64_t master_runs;     /* number of runs that a master organised */
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */

@@ -1,5 +1,6 @@
 /* Test the choice between master and peers. A row has the measurements of earlier runs, and says who
  * should organise the next run. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -154,6 +155,36 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                               .task_s = 10e-6,
                               .lost_s = 1};
     assert_int_equal(kl_organise_choose(&look).count, 0);
+}
+
+/* Peers copy results several times. So they must not be tried with large results; and if the master's
+ * messages are the limit, peers must not be chosen. On hosts of their own, peers share these costs. */
+static void large_results_need_a_master(void **state) {
+    (void)state;
+    static const struct {
+        double answer_s, lost_s, local, result_bytes;
+        bool peers;
+    } rows[] = {
+        {1e-6, 9, 1, 8, true},        {1e-6, 9, 1, 1000, true}, {1e-6, 9, 1, 100e3, false}, /* trials */
+        {1e-6, 9, 0, 100e3, true},    {400e-6, 0, 1, 8, true}, /* the master is busy for most of the run */
+        {400e-6, 0, 1, 100e3, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_iteration last = by_master(32, 32000, 10e-3, rows[i].answer_s);
+        last.elapsed_s = fmax(last.elapsed_s, 1.1 * last.model.work_s / last.workers);
+        last.load.use = (kl_use){.cores = 2, .tasks = 32000, .local_tasks = rows[i].local * 32000};
+        kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
+                                 .workers = 32,
+                                 .tasks = 32000,
+                                 .result_bytes = rows[i].result_bytes * 32000,
+                                 .last = &last,
+                                 .master_runs = 2,
+                                 .task_s = 10e-3,
+                                 .by_master_s = last.elapsed_s,
+                                 .lost_s = rows[i].lost_s};
+        if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
+            fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);
+    }
 }
 
 /* Each row has the times of three runs with a master, and the mean time of runs with peers. The mean of the
@@ -343,6 +374,7 @@ int main(void) {
         cmocka_unit_test(peers_do_not_carry_the_bytes),
         cmocka_unit_test(a_master_busy_with_bytes_is_not_blamed),
         cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
+        cmocka_unit_test(large_results_need_a_master),
         cmocka_unit_test(means_are_compared_and_not_the_last_runs),
         cmocka_unit_test(a_first_run_counts_unless_the_second_is_faster),
         cmocka_unit_test(a_mean_follows_a_lasting_change),

@@ -35,13 +35,23 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run, uin
     return NULL;
 }
 
+/* Return the bytes of a result of the run. If the program does not fix this size, return the mean size in
+ * `last`, the last run that the master organised; 0: there was none. */
+static double result_bytes_of(const kilter_run *run, const kl_iteration *last) {
+    if (run->result_bytes > 0)
+        return (double)run->result_bytes;
+    double all = (1 - last->model.to_workers) * last->model.bytes;
+    return last->tasks > 0 ? all / (double)last->tasks : 0;
+}
+
 kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise wanted) {
     const kl_organising *o = &m->organising;
     uint32_t workers = kl_master_active(m);
     const char *never = kl_master_never_peers(m, run, workers);
     if (!never && run->weights)
         never = "tasks have weights, by which a master deals";
-    if (!never && run->result_bytes == 0 && are_large(run, workers, m->balance.snapshot.result_bytes))
+    double result_bytes = result_bytes_of(run, &o->by_master);
+    if (!never && are_large(run, workers, result_bytes))
         never = LARGE;
     bool measured = o->by_master.tasks > 0;
     double tasks = (double)run->tasks;
@@ -49,6 +59,7 @@ kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise
                              .never = never,
                              .workers = workers,
                              .tasks = run->tasks,
+                             .result_bytes = run->reduce ? 0 : result_bytes * tasks,
                              .last = measured ? &o->by_master : NULL,
                              .master_runs = o->master_runs,
                              .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,

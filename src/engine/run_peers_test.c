@@ -425,6 +425,46 @@ static void large_results_need_a_master(void **state) {
     }
 }
 
+static int work_kilobyte(const kilter_task *task, kilter_result *result, void *state) {
+    const uint8_t bytes[1024] = {(uint8_t)task->index};
+    stepped_spend(state, 1e-3);
+    return kilter_result_put(result, bytes, sizeof bytes);
+}
+
+static kl_deliverer *begin_large(stepped_farm *f, const kilter_run *run) {
+    kl_deliverer *deliverer;
+    assert_int_equal(kl_deliverer_new(run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_master_begin(f->master, run, NULL), KILTER_OK);
+    return deliverer;
+}
+
+static void end_large(stepped_farm *f, kl_deliverer *deliverer) {
+    while (kl_master_running(f->master)) {
+        assert_int_equal(stepped_turn(f, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(f->master), NULL), KILTER_OK);
+    }
+    kl_deliverer_free(deliverer);
+}
+
+/* If a program does not fix the size of results, the size in the last run counts. It must be known after the
+ * next run has begun. */
+static void results_count_as_large_as_those_of_the_last_run(void **state) {
+    (void)state;
+    uint8_t seen[LARGE_TASKS] = {0};
+    stepped_farm f = {.organise = KL_ORGANISE_AUTO, .attempts = 5, .whole_team = true};
+    stepped_open(&f, "auto", 2, 1e-5, work_kilobyte);
+    stepped_gather(&f);
+    kilter_run run = {.tasks = LARGE_TASKS, .done = count_seen, .user = seen}, many = {.tasks = 1 << 20};
+    end_large(&f, begin_large(&f, &run));
+    kl_deliverer *deliverer = begin_large(&f, &run);
+    kl_decision of_many = kl_master_way(f.master, &many, KL_ORGANISE_AUTO);
+    kl_decision of_few = kl_master_way(f.master, &run, KL_ORGANISE_AUTO);
+    assert_non_null(strstr(of_many.reason, "results are large"));
+    assert_null(strstr(of_few.reason, "results are large"));
+    end_large(&f, deliverer);
+    stepped_close(&f);
+}
+
 /* --- workers that leave during a run of peers --- */
 
 /* Ask some workers to leave, at random times. Check that other workers do their tasks, and that no worker
@@ -473,6 +513,7 @@ int main(void) {
         cmocka_unit_test(a_task_that_kills_fails_and_the_others_count),
         cmocka_unit_test(inputs_come_in_messages_of_limited_size),
         cmocka_unit_test(large_results_need_a_master),
+        cmocka_unit_test(results_count_as_large_as_those_of_the_last_run),
         cmocka_unit_test(workers_that_leave_lose_nothing_and_are_no_deaths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
