@@ -30,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -111,6 +112,7 @@ typedef struct mesh {
     endpoint **dialled; /* endpoints to workers that this one has reached; NULL: that worker is gone */
     size_t count;
     uint64_t room;
+    int events_fd; /* epoll descriptor of the sockets of all endpoints of the mesh */
 } mesh;
 
 enum { NAME_BITS = 33, LISTENER = 1, FIRST_DIALLED = 2, SOCKETS_MAX = 1 << 15 };
@@ -119,7 +121,11 @@ struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
-    mesh *mesh;   /* the endpoints to other workers; NULL: other workers cannot reach this worker */
+    /* only for a part of a mesh. events_fd: as in the mesh, -1: not known yet; unheard: true if events may
+     * wait that events_fd does not report, because libzmq reports events only once */
+    int events_fd;
+    bool unheard;
+    mesh *mesh; /* the endpoints to other workers; NULL: other workers cannot reach this worker */
     char *address;
     kl_zmq_options options; /* options of the endpoint, with its own copy of the key */
     void *context, *socket, *monitor;
@@ -297,8 +303,10 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
                        size, number, MESSAGE_BYTES_MAX);
     kl_peer inner;
     endpoint *part = part_with(e, name, &inner);
-    if (part)
+    if (part) {
+        part->unheard = true;
         return send_bytes(&part->transport, inner, data, size, error);
+    }
     int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
     if (code == ENOMEM || code == EHOSTUNREACH)
         return kl_cannot_send(code == ENOMEM ? KILTER_ERR_MEMORY : KILTER_ERR_PEER, name, size, error);
@@ -671,7 +679,35 @@ static bool make_socket(endpoint *e, int reports) {
     return watch(e, reports);
 }
 
+static int fd_of(void *socket) {
+    int fd = -1;
+    size_t size = sizeof fd;
+    if (socket)
+        zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
+    return fd;
+}
+
+/* Change how the mesh of this endpoint watches the endpoint's sockets. operation: EPOLL_CTL_ADD or
+ * EPOLL_CTL_DEL */
+static bool set_watch(endpoint *e, int operation) {
+    void *const sockets[] = {e->socket, e->monitor, e->gate};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = e};
+    bool ok = true;
+    for (size_t i = 0; i < sizeof sockets / sizeof *sockets; i++)
+        if (sockets[i])
+            ok &= epoll_ctl(e->events_fd, operation, fd_of(sockets[i]), &event) == 0;
+    return ok;
+}
+
+static bool join_mesh(endpoint *e, const mesh *m) {
+    e->events_fd = m->events_fd;
+    e->unheard = true;
+    return set_watch(e, EPOLL_CTL_ADD);
+}
+
 static void drop_socket(endpoint *e) {
+    if (e->events_fd >= 0)
+        set_watch(e, EPOLL_CTL_DEL); /* a process that was forked may keep the sockets' descriptors open */
     if (e->socket)
         zmq_socket_monitor(e->socket, NULL, 0);
     if (e->monitor)
@@ -813,20 +849,40 @@ static void take_events(endpoint *e, endpoint *part, uint64_t number) {
 
 static void free_endpoint(endpoint *e);
 
-/* Check all endpoints of the mesh. false: more frames may wait. */
+/* Find the endpoints of the mesh whose descriptors report events. false: there may be more of them. */
+static bool find_unheard(mesh *m) {
+    enum { MOST = 64 };
+    struct epoll_event found[MOST];
+    int count = epoll_wait(m->events_fd, found, MOST, 0);
+    for (int i = 0; i < count; i++)
+        ((endpoint *)found[i].data.ptr)->unheard = true;
+    return count < MOST;
+}
+
+/* Check an endpoint of the mesh if it may have events. false: more frames may wait. */
+static bool look_at_part(endpoint *e, endpoint *part, uint64_t number) {
+    bool rivals = part->peers.rival_count > 0;
+    if (!part->unheard && !rivals)
+        return true;
+    bool all = look(part);
+    part->unheard = !all || rivals || part->ready.count > 0; /* look() returns after the first event */
+    take_events(e, part, number);
+    return all;
+}
+
+/* Check the endpoints of the mesh. A worker does this after each task, and there may be many endpoints. So
+ * only those are checked that may have events. false: more frames may wait. */
 static bool look_at_mesh(endpoint *e) {
     mesh *m = e->mesh;
-    bool all = true;
     if (!m || e->ready.count > 0)
         return true;
-    all &= look(m->listener);
-    take_events(e, m->listener, LISTENER);
+    bool all = find_unheard(m);
+    all &= look_at_part(e, m->listener, LISTENER);
     for (size_t i = 0; i < m->count; i++) {
         endpoint *part = m->dialled[i];
         if (!part)
             continue;
-        all &= look(part);
-        take_events(e, part, FIRST_DIALLED + i);
+        all &= look_at_part(e, part, FIRST_DIALLED + i);
         if (part->stage == OVER) {
             m->dialled[i] = NULL;
             free_endpoint(part);
@@ -835,41 +891,15 @@ static bool look_at_mesh(endpoint *e) {
     return all;
 }
 
-static int fd_of(void *socket) {
-    int fd = -1;
-    size_t size = sizeof fd;
-    if (socket)
-        zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
-    return fd;
-}
-
-static nfds_t add_fds(const endpoint *e, struct pollfd *fds) {
-    void *sockets[] = {e->socket, e->monitor, e->gate};
-    for (size_t i = 0; i < 3; i++)
-        fds[i] = (struct pollfd){.fd = fd_of(sockets[i]), .events = POLLIN};
-    return 3;
-}
-
 /* Sleep until a descriptor of the endpoint or of its mesh is readable. */
-static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
-    enum { EACH = 3, OWN = 2 * EACH + 1 };
-    struct pollfd few[OWN], *fds = few;
-    size_t dialled = e->mesh ? e->mesh->count : 0;
-    nfds_t count = 0;
-    if (dialled > 0 && !(fds = malloc((OWN + EACH * dialled) * sizeof *fds))) {
-        e->out_of_memory = true;
-        return;
-    }
-    fds[count++] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
-    count += add_fds(e, fds + count);
-    if (e->mesh)
-        count += add_fds(e->mesh->listener, fds + count);
-    for (size_t i = 0; i < dialled; i++)
-        if (e->mesh->dialled[i])
-            count += add_fds(e->mesh->dialled[i], fds + count);
-    ppoll(fds, count, rest, NULL);
-    if (fds != few)
-        free(fds);
+static void sleep_on_fds(const endpoint *e, const struct timespec *rest) {
+    const int numbers[] = {e->wake_fd, fd_of(e->socket), fd_of(e->monitor), fd_of(e->gate),
+                           e->mesh ? e->mesh->events_fd : -1};
+    enum { COUNT = sizeof numbers / sizeof *numbers };
+    struct pollfd fds[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        fds[i] = (struct pollfd){.fd = numbers[i], .events = POLLIN};
+    ppoll(fds, COUNT, rest, NULL);
 }
 
 /* Sleep until something may have happened. The caller must have read all sockets until they were empty,
@@ -937,6 +967,7 @@ static void drop_peer(kl_transport *transport, kl_peer name) {
     kl_peer inner;
     endpoint *part = part_with(e, name, &inner);
     if (part) {
+        part->unheard = true;
         drop_peer(&part->transport, inner);
         return;
     }
@@ -987,6 +1018,8 @@ static void free_mesh(mesh *m) {
         free_endpoint(m->dialled[i]);
     while (m->context && zmq_ctx_term(m->context) != 0 && errno == EINTR)
         ;
+    if (m->events_fd >= 0)
+        close(m->events_fd);
     free(m->dialled);
     free(m);
 }
@@ -1086,6 +1119,7 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
                     .options = *options,
                     .retry = {.pause_s = FIRST_RETRY_S},
                     .is_part = shared,
+                    .events_fd = -1,
                     .wake_fd = shared ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     e->options.key = NULL;
     if (!(e->options.lost_after_s > 0))
@@ -1167,10 +1201,11 @@ static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
     char *bound = NULL;
     kl_key key;
     kl_zmq_options options = part_options(e, &key);
+    m->events_fd = epoll_create1(EPOLL_CLOEXEC);
     if (kl_allow_threads(WORKER_THREADS, error) != KILTER_OK)
         return KILTER_ERR_SYSTEM;
     m->context = zmq_ctx_new();
-    if (!m->context || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
+    if (!m->context || m->events_fd < 0 || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", zmq_strerror(errno));
     kilter_status status = kl_zmq_address_of_worker(e->address, at, error);
     if (!status)
@@ -1183,6 +1218,8 @@ static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
         return status;
     free(m->listener->address);
     m->listener->address = bound;
+    if (!join_mesh(m->listener, m))
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", strerror(errno));
     return KILTER_OK;
 }
 
@@ -1224,6 +1261,8 @@ static kilter_status reach(kl_transport *transport, const char *address, kl_peer
         status = new_endpoint(address, &options, false, m->context, &part, error);
     if (!status)
         status = dial(part, error);
+    if (!status && !join_mesh(part, m))
+        status = kl_fail(error, KILTER_ERR_SYSTEM, "reaching \"%.200s\": %s", address, strerror(errno));
     if (status) {
         free_endpoint(part);
         return status;
