@@ -30,7 +30,10 @@ static const uint64_t MEAN_RUNS = 8;
  * that few results are lost if a peer dies. Measured were 6 to 30 ns for results of 4 and 10 kB, and more
  * for larger results. */
 static const double PEER_TASK_S = 2e-6, PEER_BYTE_S = 20e-9;
-/* Peers are not tried if their forecast is more than this multiple of the forecast with a master. */
+/* TRIAL_AFTER: number of runs that a master must have organised before a trial. A farm's first run is slow
+ * for other reasons than its master. TRIAL_WORST: peers are not tried if their forecast is more than this
+ * multiple of the forecast with a master. */
+static const uint64_t TRIAL_AFTER = 2;
 static const double TRIAL_WORST = 1.25;
 
 /* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
@@ -108,7 +111,7 @@ typedef struct choice {
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->on_trial || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
+    if (k->on_trial || k->master_runs < TRIAL_AFTER || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
         return false;
     if (!(k->by_peers_s > 0) && c->peers_s > TRIAL_WORST * c->master_s)
         return false;

@@ -134,6 +134,11 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
         if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
             fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);
     }
+    look.by_peers_s = 0;
+    look.lost_s = 2 * lost_s;
+    assert_int_equal(kl_organise_choose(&look).count, 32);
+    look.master_runs = 1; /* only the first run is known, which is slow for other reasons */
+    assert_int_equal(kl_organise_choose(&look).count, 0);
     look = (kl_organise_look){.wanted = KL_ORGANISE_AUTO,
                               .workers = 32,
                               .tasks = 32000,
