@@ -534,8 +534,9 @@ typedef struct kl_organise_look {
 /* Return the mean of a value over runs. before: its mean over the earlier runs; runs: the number of these
  * runs. From the eighth run on, the latest run counts one eighth. */
 double kl_organise_mean(uint64_t runs, double before, double latest);
-/* Return this mean for runs with a master. The first of these runs is usually slower than later runs. So if
- * the second run is faster, it takes the place of the first run. */
+/* Return this mean for runs with a master. The first of these runs are usually slower than later runs. So one
+ * of the first four runs takes the place of all runs before it, if it is a fifth faster than their mean. The
+ * second run takes the place of the first if it is faster at all. */
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest);
 /* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because
  * peers would lose it, too. */

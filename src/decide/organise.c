@@ -25,15 +25,19 @@ static const double FIRST_PART = 0.8;
 /* A mean of times counts about this number of runs. The times of single runs differ by some per cent, and
  * hosts may change their speed for good. */
 static const uint64_t MEAN_RUNS = 8;
+/* A farm's first runs with large messages are slow, because their memory is new. So one of the first
+ * WARM_RUNS runs that takes less than WARM_PART of the mean takes the place of all runs before it. */
+static const uint64_t WARM_RUNS = 4;
+static const double WARM_PART = 0.8;
 /* PEER_TASK_S: seconds that a peer needs for organising one task, in addition to the time of the task itself.
  * PEER_BYTE_S: CPU seconds that peers need for each byte of a result. Peers copy results several times, so
  * that few results are lost if a peer dies. Measured were 6 to 30 ns for results of 4 and 10 kB, and more
  * for larger results. */
 static const double PEER_TASK_S = 2e-6, PEER_BYTE_S = 20e-9;
-/* TRIAL_AFTER: number of runs that a master must have organised before a trial. A farm's first run is slow
- * for other reasons than its master. TRIAL_WORST: peers are not tried if their forecast is more than this
- * multiple of the forecast with a master. */
-static const uint64_t TRIAL_AFTER = 2;
+/* TRIAL_AFTER: number of runs that a master must have organised before a trial, because a farm's first runs
+ * are slow for other reasons. TRIAL_WORST: peers are not tried if their forecast is more than this multiple
+ * of the forecast with a master. */
+static const uint64_t TRIAL_AFTER = 3;
 static const double TRIAL_WORST = 1.25;
 
 /* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
@@ -56,7 +60,7 @@ double kl_organise_mean(uint64_t runs, double before, double latest) {
 }
 
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest) {
-    bool learnt = runs == 1 && latest < before;
+    bool learnt = runs < WARM_RUNS && latest < (runs == 1 ? 1 : WARM_PART) * before;
     return kl_organise_mean(learnt ? 0 : runs, before, latest);
 }
 

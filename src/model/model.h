@@ -135,7 +135,10 @@ typedef struct kl_limit {
     double times;   /* ratio of a task's time to the time that it would take alone */
     double used;    /* part of this resource that is in use; 0: no resource is a limit */
     double sending; /* part of all CPU time that is spent on sending and receiving */
-    bool known;     /* false: nothing is known about shared resources, so the model sets no limit */
+    /* factor by which tasks take longer (below 1: less long) on a machine whose switches between many
+     * processes are dear; 0: not known */
+    double dearest;
+    bool known; /* false: nothing is known about shared resources, so the model sets no limit */
 } kl_limit;
 
 /* Set task_s, beyond, own_links and even of a load whose other fields are set. The run took elapsed_s, and

@@ -216,10 +216,22 @@ double kl_model_roused_s(const kl_load *l, uint32_t workers) {
     return each_s * (alone_then * alone_then - alone * alone) * local_part(l);
 }
 
-/* Return the CPU seconds of a task with this number of workers, without the time that switches cost. */
-static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks) {
+/* Some virtual machines need much more CPU time for a switch if more processes take turns. There the CPU time
+ * of tasks that sleep grew as this power of the number of workers per core. Only the bounds of a forecast use
+ * this power, because a run with few workers does not show whether the machine is such a one. */
+static const double DEAREST = 0.5;
+
+static double dearest(const kl_load *l, uint32_t workers) {
+    double least = l->use.cores, local = local_part(l);
+    return wakes_in_tasks(l) ? pow(fmax(local * workers, least) / fmax(local * l->workers, least), DEAREST)
+                             : 1;
+}
+
+/* Return the CPU seconds of a task with this number of workers, without the time that switches cost. times:
+ * the factor by which CPU time on the workers' host grows. */
+static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks, double times) {
     cpu_use cpu = cpu_of(l, chunks);
-    double theirs = dearer(l, workers), own = l->apart ? 1 : theirs;
+    double theirs = times * dearer(l, workers), own = l->apart ? 1 : theirs;
     spill(l, workers, chunks, &cpu);
     cpu.theirs_s -= kl_model_roused_s(l, workers);
     return (cpu_use){own * cpu.own_s, own * cpu.thread_s, theirs * cpu.theirs_s};
@@ -367,11 +379,11 @@ static double switching_s(const kl_load *l, uint32_t workers, cpu_use cpu) {
     return SWITCH_S * local_part(l) * rate * cores.task_s / cores.servers * others;
 }
 
-static kl_limit limit_of(const kl_load *l, uint32_t workers) {
+static kl_limit limit_of(const kl_load *l, uint32_t workers, double cpu_times) {
     kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
     kl_station stations[STATIONS];
     double chunks = kl_model_chunks(l, workers);
-    cpu_use cpu = cpu_at(l, workers, chunks);
+    cpu_use cpu = cpu_at(l, workers, chunks, cpu_times);
     cpu.theirs_s += switching_s(l, workers, cpu);
     stations_of(l, workers, cpu, stations);
     for (int i = KL_SHARED_CORES; i < STATIONS; i++) {
@@ -389,9 +401,10 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
 
 kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
-        return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
-    kl_limit limit = limit_of(l, workers);
+        return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1, .dearest = 1};
+    kl_limit limit = limit_of(l, workers, 1), dear = limit_of(l, workers, dearest(l, workers));
     limit.times = fmax(1, limit.times * l->beyond); /* no task can be faster than it would be alone */
+    limit.dearest = fmax(1, dear.times * l->beyond) / limit.times;
     return limit;
 }
 
@@ -411,7 +424,7 @@ static void fit_link(kl_load *l, double elapsed_s) {
         return;
     kl_load own = *l;
     own.own_links = true;
-    bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
+    bool explained = limit_of(&own, l->workers, 1).times * l->task_s >= EXPLAINED * task_s;
     /* all links of workers are assumed to have the same rate */
     bool possible = busy_s <= l->workers * elapsed_s;
     l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
@@ -426,7 +439,7 @@ static const double EVENLY = 1.2;
 /* Find out whether the system has used the cores evenly. It has, if the run took much less time than
  * the master's core would need for its station. */
 static void fit_cores(kl_load *l, double elapsed_s) {
-    cpu_use cpu = cpu_at(l, l->workers, l->chunks);
+    cpu_use cpu = cpu_at(l, l->workers, l->chunks, 1);
     l->even |= masters_core_of(l, l->workers, cpu).task_s / l->use.cores * l->use.tasks > EVENLY * elapsed_s;
 }
 
@@ -442,7 +455,7 @@ double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     if (kl_load_known(l)) {
         fit_link(l, elapsed_s);
         fit_cores(l, elapsed_s);
-        double times = limit_of(l, l->workers).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
+        double times = limit_of(l, l->workers, 1).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
         l->beyond = fmax(1 / alone / times, fmin(1, cycle_s / l->task_s / times));
     }
     return alone;
@@ -490,5 +503,8 @@ kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t wor
         (limit->known ? DOUBLING : UNKNOWN) * log2((double)workers / (doubt->known > 0 ? doubt->known : 1));
     double sharing = SHARING * fmax(0, 1 - 1 / limit->times);
     double sigma = sqrt(runs * runs + reach * reach + sharing * sharing);
-    return (kl_interval){time_s * exp(-SURE_SIGMAS * sigma), time_s * exp(SURE_SIGMAS * sigma)};
+    double dearest = limit->dearest > 0 ? limit->dearest : 1;
+    double dearer = log(fmax(1, dearest)), cheaper = log(fmin(1, dearest));
+    return (kl_interval){time_s * exp(-hypot(SURE_SIGMAS * sigma, cheaper)),
+                         time_s * exp(hypot(SURE_SIGMAS * sigma, dearer))};
 }
