@@ -507,6 +507,10 @@ kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question
 
 typedef enum kl_organise { KL_ORGANISE_MASTER, KL_ORGANISE_AUTO, KL_ORGANISE_PEERS } kl_organise;
 
+/* A farm's first runs may be slow because its memory and connections are new. Peers are not tried because of
+ * this number of runs. */
+enum { KL_COLD_RUNS = 2 };
+
 typedef struct kl_organise_look {
     kl_organise wanted;
     const char *never;        /* why peers cannot do this run; NULL: they can */
@@ -526,17 +530,17 @@ typedef struct kl_organise_look {
     /* index n·T² of a run of T seconds with a master and n workers, for the best number n of workers; it is
      * measured or forecast. 0: no best number is found yet */
     double best_index;
-    /* seconds that runs with a master have lost since peers last organised a run. A run loses its time minus
-     * the mean busy time of its workers. */
+    /* seconds that runs with a master have lost since peers last organised a run, without the first
+     * KL_COLD_RUNS runs. A run loses its time minus the mean busy time of its workers. */
     double lost_s;
 } kl_organise_look;
 
 /* Return the mean of a value over runs. before: its mean over the earlier runs; runs: the number of these
  * runs. From the eighth run on, the latest run counts one eighth. */
 double kl_organise_mean(uint64_t runs, double before, double latest);
-/* Return this mean for runs with a master. The first of these runs are usually slower than later runs. So one
- * of the first four runs takes the place of all runs before it, if it is a fifth faster than their mean. The
- * second run takes the place of the first if it is faster at all. */
+/* Return this mean for runs with a master. The first runs are usually slower than later ones. So if one of
+ * the first four runs takes less than 0.8 of the mean, it replaces all runs before it. The second run
+ * replaces the first if it is faster at all. */
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest);
 /* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because
  * peers would lose it, too. */

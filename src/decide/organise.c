@@ -25,19 +25,16 @@ static const double FIRST_PART = 0.8;
 /* A mean of times counts about this number of runs. The times of single runs differ by some per cent, and
  * hosts may change their speed for good. */
 static const uint64_t MEAN_RUNS = 8;
-/* A farm's first runs with large messages are slow, because their memory is new. So one of the first
- * WARM_RUNS runs that takes less than WARM_PART of the mean takes the place of all runs before it. */
+/* The first runs with large messages are slow, because memory is new. If one of the first WARM_RUNS runs
+ * takes less than WARM_PART of the mean, it replaces all runs before it. */
 static const uint64_t WARM_RUNS = 4;
 static const double WARM_PART = 0.8;
 /* PEER_TASK_S: seconds that a peer needs for organising one task, in addition to the time of the task itself.
  * PEER_BYTE_S: CPU seconds that peers need for each byte of a result. Peers copy results several times, so
- * that few results are lost if a peer dies. Measured were 6 to 30 ns for results of 4 and 10 kB, and more
- * for larger results. */
+ * that few results are lost if a peer dies. A byte of results of 4 and 10 kB cost 6 to 30 ns, and a byte of
+ * larger results more. */
 static const double PEER_TASK_S = 2e-6, PEER_BYTE_S = 20e-9;
-/* TRIAL_AFTER: number of runs that a master must have organised before a trial, because a farm's first runs
- * are slow for other reasons. TRIAL_WORST: peers are not tried if their forecast is more than this multiple
- * of the forecast with a master. */
-static const uint64_t TRIAL_AFTER = 3;
+/* Peers are not tried if their forecast is more than this multiple of the forecast with a master. */
 static const double TRIAL_WORST = 1.25;
 
 /* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
@@ -82,12 +79,11 @@ static double master_s(const kl_organise_look *k, double work_s) {
     return fmax(work_s + scale * kl_organise_lost_s(last), busy_s(k));
 }
 
-/* Return the number of cores that peers compute on. Workers on the master's host share its cores, and other
- * workers are assumed to have a core each. */
+/* Return the number of cores that peers compute on. If some workers are on the master's host, all are assumed
+ * to share its cores. Otherwise each has a core of its own. */
 static double cores_of(const kl_organise_look *k) {
     const kl_use *use = &k->last->load.use;
-    double local = use->tasks > 0 ? use->local_tasks / use->tasks : 0;
-    return fmax(1, fmin(k->workers, local * use->cores + (1 - local) * k->workers));
+    return fmax(1, use->local_tasks > 0 ? fmin(k->workers, use->cores) : k->workers);
 }
 
 static double peers_s(const kl_organise_look *k, double work_s, double task_s) {
@@ -115,7 +111,7 @@ typedef struct choice {
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->on_trial || k->master_runs < TRIAL_AFTER || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
+    if (k->on_trial || k->master_runs <= KL_COLD_RUNS || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
         return false;
     if (!(k->by_peers_s > 0) && c->peers_s > TRIAL_WORST * c->master_s)
         return false;

@@ -137,7 +137,7 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
     look.by_peers_s = 0;
     look.lost_s = 2 * lost_s;
     assert_int_equal(kl_organise_choose(&look).count, 32);
-    look.master_runs = 2; /* the first runs may be slow for other reasons */
+    look.master_runs = 2; /* both runs may be slow because memory is new */
     assert_int_equal(kl_organise_choose(&look).count, 0);
     look = (kl_organise_look){.wanted = KL_ORGANISE_AUTO,
                               .workers = 32,
@@ -162,8 +162,8 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
     assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
-/* Peers copy results several times. So they must not be tried with large results; and if the master's
- * messages are the limit, peers must not be chosen. On hosts of their own, peers share these costs. */
+/* Peers copy results several times. So they must be neither tried nor chosen if results are large. On hosts
+ * of their own, peers share the costs of copies. */
 static void large_results_need_a_master(void **state) {
     (void)state;
     static const struct {

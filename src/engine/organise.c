@@ -111,8 +111,8 @@ static void note_master(kl_master *m) {
     o->by_master.speeds = (kl_speeds){0};
     add_run(m, &o->with_master, kl_organise_mean_of_master,
             o->by_master.elapsed_s / (double)o->by_master.tasks);
-    o->master_runs++;
-    o->lost_s += kl_organise_lost_s(&o->by_master);
+    if (o->master_runs++ >= KL_COLD_RUNS)
+        o->lost_s += kl_organise_lost_s(&o->by_master);
 }
 
 void kl_master_note_organised(kl_master *m) {

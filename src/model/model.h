@@ -135,8 +135,8 @@ typedef struct kl_limit {
     double times;   /* ratio of a task's time to the time that it would take alone */
     double used;    /* part of this resource that is in use; 0: no resource is a limit */
     double sending; /* part of all CPU time that is spent on sending and receiving */
-    /* factor by which tasks take longer (below 1: less long) on a machine whose switches between many
-     * processes are dear; 0: not known */
+    /* factor by which tasks take longer on a machine whose switches between many processes are dear; below 1:
+     * tasks take less time, because there are fewer workers than in the measured run; 0: not known, as 1 */
     double dearest;
     bool known; /* false: nothing is known about shared resources, so the model sets no limit */
 } kl_limit;

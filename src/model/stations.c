@@ -216,9 +216,10 @@ double kl_model_roused_s(const kl_load *l, uint32_t workers) {
     return each_s * (alone_then * alone_then - alone * alone) * local_part(l);
 }
 
-/* Some virtual machines need much more CPU time for a switch if more processes take turns. There the CPU time
- * of tasks that sleep grew as this power of the number of workers per core. Only the bounds of a forecast use
- * this power, because a run with few workers does not show whether the machine is such a one. */
+/* On some virtual machines, a switch of processes costs more if more processes take turns. There the CPU time
+ * of tasks that sleep grew with the square root of the number of workers per core. The master's CPU time grew
+ * likewise. A run with few workers does not show whether its machine is of this kind. So only the interval of
+ * a forecast allows for this growth. */
 static const double DEAREST = 0.5;
 
 static double dearest(const kl_load *l, uint32_t workers) {
@@ -227,8 +228,8 @@ static double dearest(const kl_load *l, uint32_t workers) {
                              : 1;
 }
 
-/* Return the CPU seconds of a task with this number of workers, without the time that switches cost. times:
- * the factor by which CPU time on the workers' host grows. */
+/* Return the CPU seconds of a task with this number of workers, without the time that switches cost.
+ * CPU time on the workers' host grows by the factor `times`. */
 static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks, double times) {
     cpu_use cpu = cpu_of(l, chunks);
     double theirs = times * dearer(l, workers), own = l->apart ? 1 : theirs;
@@ -402,7 +403,9 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers, double cpu_times) {
 kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1, .dearest = 1};
-    kl_limit limit = limit_of(l, workers, 1), dear = limit_of(l, workers, dearest(l, workers));
+    double cpu_times = dearest(l, workers);
+    kl_limit limit = limit_of(l, workers, 1);
+    kl_limit dear = cpu_times == 1 ? limit : limit_of(l, workers, cpu_times);
     limit.times = fmax(1, limit.times * l->beyond); /* no task can be faster than it would be alone */
     limit.dearest = fmax(1, dear.times * l->beyond) / limit.times;
     return limit;

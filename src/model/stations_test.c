@@ -87,6 +87,30 @@ static kl_load computing(void) {
         .chunks = 60};
 }
 
+/* On some machines, switches between many processes are dear. For tasks that sleep, the interval of a
+ * forecast allows for this, on the side of the forecast. */
+static void an_interval_allows_for_dear_switches(void **state) {
+    (void)state;
+    kl_load load = computing();
+    assert_true(kl_model_limit(&load, 32).dearest == 1); /* these tasks only compute */
+    load.use.local_s = 0.1;
+    double before = 0;
+    for (uint32_t n = 2; n <= 32; n *= 2) {
+        kl_limit limit = kl_model_limit(&load, n), plain = limit;
+        plain.dearest = 1;
+        kl_interval i = kl_model_interval(1, &(kl_doubt){.known = 2}, n, &limit);
+        kl_interval narrow = kl_model_interval(1, &(kl_doubt){.known = 2}, n, &plain);
+        assert_true(n == 2 ? limit.dearest == 1 : limit.dearest > before);
+        assert_true(i.low_s == narrow.low_s && i.high_s >= fmax(narrow.high_s, limit.dearest));
+        before = limit.dearest;
+    }
+    assert_true(before > 2 && before <= 4); /* the cores are the limit, and a task needs at most √16 times */
+    load.workers = 32;
+    kl_limit fewer = kl_model_limit(&load, 8);
+    kl_interval i = kl_model_interval(1, &(kl_doubt){.known = 32}, 8, &fewer);
+    assert_true(fewer.dearest < 1 && i.low_s <= fewer.dearest);
+}
+
 static void more_workers_than_cores_compute_no_faster(void **state) {
     (void)state;
     kl_load load = computing();
@@ -482,6 +506,7 @@ int main(void) {
         cmocka_unit_test(a_station_keeps_its_bounds),
         cmocka_unit_test(a_million_workers_are_no_trouble),
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
+        cmocka_unit_test(an_interval_allows_for_dear_switches),
         cmocka_unit_test(bytes_outside_the_caches_cost_cpu_time),
         cmocka_unit_test(workers_elsewhere_use_no_caches),
         cmocka_unit_test(a_busy_master_slows_the_workers_of_its_core),

@@ -121,8 +121,8 @@ struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
-    /* only for a part of a mesh. events_fd: as in the mesh, -1: not known yet; unheard: true if events may
-     * wait that events_fd does not report, because libzmq reports events only once */
+    /* only for a part of a mesh. events_fd: the mesh's descriptor; -1: the sockets are not watched. unheard:
+     * true if the endpoint must be checked, because libzmq reports an event only once */
     int events_fd;
     bool unheard;
     mesh *mesh; /* the endpoints to other workers; NULL: other workers cannot reach this worker */
@@ -707,7 +707,7 @@ static bool join_mesh(endpoint *e, const mesh *m) {
 
 static void drop_socket(endpoint *e) {
     if (e->events_fd >= 0)
-        set_watch(e, EPOLL_CTL_DEL); /* a process that was forked may keep the sockets' descriptors open */
+        set_watch(e, EPOLL_CTL_DEL); /* closing is not enough if a forked process has the descriptors, too */
     if (e->socket)
         zmq_socket_monitor(e->socket, NULL, 0);
     if (e->monitor)
@@ -870,8 +870,8 @@ static bool look_at_part(endpoint *e, endpoint *part, uint64_t number) {
     return all;
 }
 
-/* Check the endpoints of the mesh. A worker does this after each task, and there may be many endpoints. So
- * only those are checked that may have events. false: more frames may wait. */
+/* Check the endpoints of the mesh that may have events. A worker does this after each task, and there may be
+ * many endpoints. false: more frames may wait. */
 static bool look_at_mesh(endpoint *e) {
     mesh *m = e->mesh;
     if (!m || e->ready.count > 0)
@@ -1201,11 +1201,12 @@ static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
     char *bound = NULL;
     kl_key key;
     kl_zmq_options options = part_options(e, &key);
-    m->events_fd = epoll_create1(EPOLL_CLOEXEC);
+    if ((m->events_fd = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", strerror(errno));
     if (kl_allow_threads(WORKER_THREADS, error) != KILTER_OK)
         return KILTER_ERR_SYSTEM;
     m->context = zmq_ctx_new();
-    if (!m->context || m->events_fd < 0 || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
+    if (!m->context || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", zmq_strerror(errno));
     kilter_status status = kl_zmq_address_of_worker(e->address, at, error);
     if (!status)
@@ -1219,7 +1220,8 @@ static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
     free(m->listener->address);
     m->listener->address = bound;
     if (!join_mesh(m->listener, m))
-        return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", strerror(errno));
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: watching the sockets: %s",
+                       strerror(errno));
     return KILTER_OK;
 }
 
@@ -1262,7 +1264,8 @@ static kilter_status reach(kl_transport *transport, const char *address, kl_peer
     if (!status)
         status = dial(part, error);
     if (!status && !join_mesh(part, m))
-        status = kl_fail(error, KILTER_ERR_SYSTEM, "reaching \"%.200s\": %s", address, strerror(errno));
+        status = kl_fail(error, KILTER_ERR_SYSTEM, "reaching \"%.200s\": watching the sockets: %s", address,
+                         strerror(errno));
     if (status) {
         free_endpoint(part);
         return status;
