@@ -507,8 +507,8 @@ kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question
 
 typedef enum kl_organise { KL_ORGANISE_MASTER, KL_ORGANISE_AUTO, KL_ORGANISE_PEERS } kl_organise;
 
-/* A farm's first runs may be slow because its memory and connections are new. Peers are not tried because of
- * this number of runs. */
+/* A farm's first runs with a master may be slow because its memory and connections are new. Time lost in this
+ * number of runs is no reason to try peers. */
 enum { KL_COLD_RUNS = 2 };
 
 typedef struct kl_organise_look {
@@ -539,7 +539,7 @@ typedef struct kl_organise_look {
  * runs. From the eighth run on, the latest run counts one eighth. */
 double kl_organise_mean(uint64_t runs, double before, double latest);
 /* Return this mean for runs with a master. The first runs are usually slower than later ones. So if one of
- * the first four runs takes less than 0.8 of the mean, it replaces all runs before it. The second run
+ * the first four runs in the mean takes less than 0.8 of it, it replaces all runs before it. The second run
  * replaces the first if it is faster at all. */
 double kl_organise_mean_of_master(uint64_t runs, double before, double latest);
 /* Return the seconds that a run with a master lost. Time lost on shared resources does not count, because

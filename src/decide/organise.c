@@ -34,7 +34,8 @@ static const double WARM_PART = 0.8;
  * that few results are lost if a peer dies. A byte of results of 4 and 10 kB cost 6 to 30 ns, and a byte of
  * larger results more. */
 static const double PEER_TASK_S = 2e-6, PEER_BYTE_S = 20e-9;
-/* Peers are not tried if their forecast is more than this multiple of the forecast with a master. */
+/* Peers are not tried if their forecast is more than this multiple of the forecast with a master. This does
+ * not apply if peers were last measured with the present number of workers. */
 static const double TRIAL_WORST = 1.25;
 
 /* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
@@ -81,14 +82,14 @@ static double master_s(const kl_organise_look *k, double work_s) {
 
 /* Return the number of cores that peers compute on. If some workers are on the master's host, all are assumed
  * to share its cores. Otherwise each has a core of its own. */
-static double cores_of(const kl_organise_look *k) {
+static double cores_of_peers(const kl_organise_look *k) {
     const kl_use *use = &k->last->load.use;
     return fmax(1, use->local_tasks > 0 ? fmin(k->workers, use->cores) : k->workers);
 }
 
 static double peers_s(const kl_organise_look *k, double work_s, double task_s) {
     work_s = fmax(carrying_s(k), work_s + PEER_TASK_S * (double)k->tasks / fmax(1, k->workers));
-    work_s += PEER_BYTE_S * k->result_bytes / cores_of(k);
+    work_s += PEER_BYTE_S * k->result_bytes / cores_of_peers(k);
     return work_s + 2 * PEER_MESSAGES * k->last->model.message.fixed_s + task_s;
 }
 
@@ -111,7 +112,7 @@ typedef struct choice {
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->on_trial || k->master_runs <= KL_COLD_RUNS || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
+    if (k->on_trial || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
         return false;
     if (!(k->by_peers_s > 0) && c->peers_s > TRIAL_WORST * c->master_s)
         return false;

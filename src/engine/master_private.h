@@ -250,7 +250,9 @@ typedef struct kl_organising {
     /* index n·T² of runs with a master and n workers, for the best number n found so far. T is the time of a
      * run divided by its number of tasks. 0: no best number is found yet */
     double best_index;
-    double lost_s; /* seconds that runs with a master have lost since peers last organised a run */
+    /* seconds that runs with a master have lost since peers last organised a run, without the first
+     * KL_COLD_RUNS runs */
+    double lost_s;
 } kl_organising;
 
 struct kl_master {

@@ -36,7 +36,7 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run, uin
 }
 
 /* Return the bytes of a result of the run. If the program does not fix this size, return the mean size in
- * `last`, the last run that the master organised; 0: there was none. */
+ * `last`, the last run that the master organised. Return 0 if there was none. */
 static double result_bytes_of(const kilter_run *run, const kl_iteration *last) {
     if (run->result_bytes > 0)
         return (double)run->result_bytes;

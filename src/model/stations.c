@@ -222,7 +222,7 @@ double kl_model_roused_s(const kl_load *l, uint32_t workers) {
  * a forecast allows for this growth. */
 static const double DEAREST = 0.5;
 
-static double dearest(const kl_load *l, uint32_t workers) {
+static double switches_dearer(const kl_load *l, uint32_t workers) {
     double least = l->use.cores, local = local_part(l);
     return wakes_in_tasks(l) ? pow(fmax(local * workers, least) / fmax(local * l->workers, least), DEAREST)
                              : 1;
@@ -403,7 +403,7 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers, double cpu_times) {
 kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1, .dearest = 1};
-    double cpu_times = dearest(l, workers);
+    double cpu_times = switches_dearer(l, workers);
     kl_limit limit = limit_of(l, workers, 1);
     kl_limit dear = cpu_times == 1 ? limit : limit_of(l, workers, cpu_times);
     limit.times = fmax(1, limit.times * l->beyond); /* no task can be faster than it would be alone */
@@ -507,7 +507,7 @@ kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t wor
     double sharing = SHARING * fmax(0, 1 - 1 / limit->times);
     double sigma = sqrt(runs * runs + reach * reach + sharing * sharing);
     double dearest = limit->dearest > 0 ? limit->dearest : 1;
-    double dearer = log(fmax(1, dearest)), cheaper = log(fmin(1, dearest));
-    return (kl_interval){time_s * exp(-hypot(SURE_SIGMAS * sigma, cheaper)),
-                         time_s * exp(hypot(SURE_SIGMAS * sigma, dearer))};
+    double longer = log(fmax(1, dearest)), shorter = log(fmin(1, dearest));
+    return (kl_interval){time_s * exp(-hypot(SURE_SIGMAS * sigma, shorter)),
+                         time_s * exp(hypot(SURE_SIGMAS * sigma, longer))};
 }

@@ -87,8 +87,8 @@ static kl_load computing(void) {
         .chunks = 60};
 }
 
-/* On some machines, switches between many processes are dear. For tasks that sleep, the interval of a
- * forecast allows for this, on the side of the forecast. */
+/* On some machines, switches between many processes are dear. The interval of a forecast for tasks that sleep
+ * allows for this. Its upper end rises for more workers, and its lower end falls for fewer. */
 static void an_interval_allows_for_dear_switches(void **state) {
     (void)state;
     kl_load load = computing();
@@ -104,11 +104,15 @@ static void an_interval_allows_for_dear_switches(void **state) {
         assert_true(i.low_s == narrow.low_s && i.high_s >= fmax(narrow.high_s, limit.dearest));
         before = limit.dearest;
     }
-    assert_true(before > 2 && before <= 4); /* the cores are the limit, and a task needs at most √16 times */
+    assert_true(before > 2 &&
+                before <=
+                    4); /* the cores are the limit, and a task needs at most √16 times as much CPU time */
     load.workers = 32;
-    kl_limit fewer = kl_model_limit(&load, 8);
+    kl_limit fewer = kl_model_limit(&load, 8), plain = fewer;
+    plain.dearest = 1;
     kl_interval i = kl_model_interval(1, &(kl_doubt){.known = 32}, 8, &fewer);
-    assert_true(fewer.dearest < 1 && i.low_s <= fewer.dearest);
+    kl_interval narrow = kl_model_interval(1, &(kl_doubt){.known = 32}, 8, &plain);
+    assert_true(fewer.dearest < 1 && i.low_s < narrow.low_s && i.high_s == narrow.high_s);
 }
 
 static void more_workers_than_cores_compute_no_faster(void **state) {

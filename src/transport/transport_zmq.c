@@ -122,7 +122,8 @@ struct endpoint {
     bool is_master, is_tcp, closing;
     bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
     /* only for a part of a mesh. events_fd: the mesh's descriptor; -1: the sockets are not watched. unheard:
-     * true if the endpoint must be checked, because libzmq reports an event only once */
+     * true if messages may wait; libzmq reports them only once, so the endpoint is checked until none is left
+     */
     int events_fd;
     bool unheard;
     mesh *mesh; /* the endpoints to other workers; NULL: other workers cannot reach this worker */
@@ -849,7 +850,8 @@ static void take_events(endpoint *e, endpoint *part, uint64_t number) {
 
 static void free_endpoint(endpoint *e);
 
-/* Find the endpoints of the mesh whose descriptors report events. false: there may be more of them. */
+/* Mark the endpoints of the mesh whose descriptors report events as unheard. false: there may be more of
+ * them. */
 static bool find_unheard(mesh *m) {
     enum { MOST = 64 };
     struct epoll_event found[MOST];
