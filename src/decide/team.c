@@ -214,14 +214,19 @@ static bool usable(const kl_iteration *it) {
 
 /* --- judging a change that is on trial --- */
 
+/* Return the least cost of the last `count` iterations, which all had the present number of workers. */
+static kl_team_cost least_of_last(const kl_team *team, uint32_t count) {
+    kl_team_cost least = {INFINITY, INFINITY};
+    for (uint32_t i = 1; i <= count && i <= team->measured; i++)
+        least = less(least, team->costs[(team->measured - i) % KL_TEAM_PERSISTS]);
+    return least;
+}
+
 /* Return the least cost among this iteration and the iterations just before it that had the same number of
  * workers. */
 static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
-    kl_team_cost least = cost_of(it);
-    uint32_t known = team->workers == it->workers ? team->measured : 0;
-    for (uint32_t i = 1; i < KL_TEAM_PERSISTS && i <= known; i++)
-        least = less(least, team->costs[(team->measured - i) % KL_TEAM_PERSISTS]);
-    return least;
+    uint32_t known = team->workers == it->workers ? KL_TEAM_PERSISTS - 1 : 0;
+    return less(cost_of(it), least_of_last(team, known));
 }
 
 static kl_team_way way_to(uint32_t from, uint32_t n) {
@@ -256,12 +261,11 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 /* --- finding a better number of workers --- */
 
 /* Return whether iterations are still becoming faster. The first iterations of a farm are slower than later
- * ones, for example because the first ones touch new memory. */
+ * ones, for example because the first ones touch new memory. This iteration must be faster than all of the
+ * last ones, because times may also go up and down. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
-    if (team->measured == 0)
-        return false;
-    kl_team_cost before = team->costs[(team->measured - 1) % KL_TEAM_PERSISTS], now = cost_of(it);
-    return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
+    kl_team_cost now = cost_of(it), least = least_of_last(team, KL_TEAM_PERSISTS);
+    return team->measured > 0 && now.by_task < FASTER * least.by_task && now.by_work < FASTER * least.by_work;
 }
 
 /* Return either n or the number of workers that earlier iterations found, whichever is closer to the present

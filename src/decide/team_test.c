@@ -136,6 +136,21 @@ static void what_is_seen_while_iterations_get_faster_does_not_count(void **state
     }
 }
 
+/* The times of iterations go up and down by a third. All of them show that fewer workers are much better, so
+ * the number of workers must change soon. */
+static void noise_does_not_hide_what_all_iterations_show(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 500; seed++) {
+        world w = world_of(32, 500, 0.02, 1e-5);
+        kl_team team = {0};
+        w.run = 1000 * seed;
+        w.each_s = 2e-3;
+        w.noise = 0.7;
+        if (changes_in(&w, &team, 8) == 0)
+            fail_msg("seed %d", (int)seed);
+    }
+}
+
 static void the_least_of_what_was_seen_is_done(void **state) {
     (void)state;
     const double costs_s[] = {3e-3, 1e-2, 1e-2};
@@ -515,6 +530,7 @@ int main(void) {
         cmocka_unit_test(it_ends_at_the_smallest_index_that_can_be_fed_and_balanced),
         cmocka_unit_test(one_or_two_odd_iterations_change_nothing),
         cmocka_unit_test(what_is_seen_while_iterations_get_faster_does_not_count),
+        cmocka_unit_test(noise_does_not_hide_what_all_iterations_show),
         cmocka_unit_test(the_least_of_what_was_seen_is_done),
         cmocka_unit_test(noise_does_not_make_it_waver),
         cmocka_unit_test(they_come_back_when_work_grows),
