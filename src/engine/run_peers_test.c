@@ -435,12 +435,16 @@ static int work_kilobyte(const kilter_task *task, kilter_result *result, void *s
  */
 typedef struct ways {
     kl_master *master;
+    bool looked;
     kl_decision of_few, of_many;
 } ways;
 
 static void look_at_ways(const kilter_outcome *o, void *user) {
     ways *w = user;
     (void)o;
+    if (w->looked) /* the last results may come after the run is noted */
+        return;
+    w->looked = true;
     w->of_few = kl_master_way(w->master, &(kilter_run){.tasks = LARGE_TASKS}, KL_ORGANISE_AUTO);
     w->of_many = kl_master_way(w->master, &(kilter_run){.tasks = 1 << 20}, KL_ORGANISE_AUTO);
 }
@@ -455,6 +459,7 @@ static void a_later_run_is_judged_by_the_runs_before_it(void **state) {
     ways w = {.master = f.master};
     kilter_run run = {.tasks = LARGE_TASKS, .done = look_at_ways, .user = &w};
     for (int i = 0; i < 3; i++) {
+        w.looked = false;
         assert_int_equal(stepped_run(&f, &run, NULL), KILTER_OK);
         assert_true((strstr(w.of_many.reason, "results are large") != NULL) == (i > 0));
         assert_null(strstr(w.of_few.reason, "results are large"));
