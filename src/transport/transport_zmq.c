@@ -117,15 +117,19 @@ typedef struct mesh {
 
 enum { NAME_BITS = 33, LISTENER = 1, FIRST_DIALLED = 2, SOCKETS_MAX = 1 << 15 };
 
+/* what an endpoint has if it is a part of the mesh of another endpoint */
+typedef struct in_mesh {
+    bool is_part;  /* false: the endpoint is not a part of a mesh */
+    int events_fd; /* the mesh's descriptor; -1: the sockets are not watched */
+    /* true: messages may wait. libzmq reports them only once, so the endpoint is checked until none is left
+     */
+    bool unheard;
+} in_mesh;
+
 struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
-    bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
-    /* only for a part of a mesh. events_fd: the mesh's descriptor; -1: the sockets are not watched. unheard:
-     * true if messages may wait; libzmq reports them only once, so the endpoint is checked until none is left
-     */
-    int events_fd;
-    bool unheard;
+    in_mesh in_mesh;
     mesh *mesh; /* the endpoints to other workers; NULL: other workers cannot reach this worker */
     char *address;
     kl_zmq_options options; /* options of the endpoint, with its own copy of the key */
@@ -185,7 +189,8 @@ static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
  * sent even before that worker has answered. */
 static bool is_live(const endpoint *e, kl_peer name) {
     if (!e->is_master)
-        return name == THE_MASTER && (e->stage == JOINED || (e->is_part && e->stage == SEEKING && e->socket));
+        return name == THE_MASTER &&
+               (e->stage == JOINED || (e->in_mesh.is_part && e->stage == SEEKING && e->socket));
     return name != KL_NO_PEER && name <= name_of(UINT32_MAX) &&
            kl_zmq_peers_get(&e->peers, id_of(name)) == KL_ZMQ_LIVE;
 }
@@ -305,7 +310,7 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
     kl_peer inner;
     endpoint *part = part_with(e, name, &inner);
     if (part) {
-        part->unheard = true;
+        part->in_mesh.unheard = true;
         return send_bytes(&part->transport, inner, data, size, error);
     }
     int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
@@ -555,11 +560,11 @@ static bool is_welcome(endpoint *e, const frame *f) {
 static void hear_as_worker(endpoint *e, frame *f) {
     if (e->stage == SEEKING && is_welcome(e, f)) {
         e->stage = JOINED;
-        if (!e->is_part)
+        if (!e->in_mesh.is_part)
             tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = THE_MASTER});
     } else if (e->stage == SEEKING && kind_of(f) == BYE) {
-        e->refused = !e->is_part;
-        e->lost |= e->is_part;
+        e->refused = !e->in_mesh.is_part;
+        e->lost |= e->in_mesh.is_part;
     } else if (e->stage == JOINED && kind_of(f) != STILL_THERE && !take_in(e, f, &e->parts, THE_MASTER)) {
         if (!e->closing)
             say_bye(e, 0);
@@ -696,18 +701,18 @@ static bool set_watch(endpoint *e, int operation) {
     bool ok = true;
     for (size_t i = 0; i < sizeof sockets / sizeof *sockets; i++)
         if (sockets[i])
-            ok &= epoll_ctl(e->events_fd, operation, fd_of(sockets[i]), &event) == 0;
+            ok &= epoll_ctl(e->in_mesh.events_fd, operation, fd_of(sockets[i]), &event) == 0;
     return ok;
 }
 
 static bool join_mesh(endpoint *e, const mesh *m) {
-    e->events_fd = m->events_fd;
-    e->unheard = true;
+    e->in_mesh.events_fd = m->events_fd;
+    e->in_mesh.unheard = true;
     return set_watch(e, EPOLL_CTL_ADD);
 }
 
 static void drop_socket(endpoint *e) {
-    if (e->events_fd >= 0)
+    if (e->in_mesh.events_fd >= 0)
         set_watch(e, EPOLL_CTL_DEL); /* closing is not enough if a forked process has the descriptors, too */
     if (e->socket)
         zmq_socket_monitor(e->socket, NULL, 0);
@@ -751,7 +756,7 @@ static kilter_status dial(endpoint *e, kilter_error *error) {
 
 static void lose_master(endpoint *e) {
     e->lost = false;
-    if (e->stage == SEEKING && !e->is_part) {
+    if (e->stage == SEEKING && !e->in_mesh.is_part) {
         drop_socket(e);
         e->retry.at_s = kl_monotonic_s() + e->retry.pause_s;
         e->retry.pause_s = fmin(2 * e->retry.pause_s, LONGEST_RETRY_S);
@@ -857,17 +862,18 @@ static bool find_unheard(mesh *m) {
     struct epoll_event found[MOST];
     int count = epoll_wait(m->events_fd, found, MOST, 0);
     for (int i = 0; i < count; i++)
-        ((endpoint *)found[i].data.ptr)->unheard = true;
+        ((endpoint *)found[i].data.ptr)->in_mesh.unheard = true;
     return count < MOST;
 }
 
 /* Check an endpoint of the mesh if it may have events. false: more frames may wait. */
 static bool look_at_part(endpoint *e, endpoint *part, uint64_t number) {
     bool rivals = part->peers.rival_count > 0;
-    if (!part->unheard && !rivals)
+    if (!part->in_mesh.unheard && !rivals)
         return true;
     bool all = look(part);
-    part->unheard = !all || rivals || part->ready.count > 0; /* look() returns after the first event */
+    part->in_mesh.unheard =
+        !all || rivals || part->ready.count > 0; /* look() returns after the first event */
     take_events(e, part, number);
     return all;
 }
@@ -969,7 +975,7 @@ static void drop_peer(kl_transport *transport, kl_peer name) {
     kl_peer inner;
     endpoint *part = part_with(e, name, &inner);
     if (part) {
-        part->unheard = true;
+        part->in_mesh.unheard = true;
         drop_peer(&part->transport, inner);
         return;
     }
@@ -1033,7 +1039,7 @@ static void free_endpoint(endpoint *e) {
     drop_socket(e);
     if (e->gate)
         zmq_close(e->gate);
-    while (!e->is_part && e->context && zmq_ctx_term(e->context) != 0 && errno == EINTR)
+    while (!e->in_mesh.is_part && e->context && zmq_ctx_term(e->context) != 0 && errno == EINTR)
         ;
     if (e->wake_fd >= 0)
         close(e->wake_fd);
@@ -1120,8 +1126,7 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
                     .address = copy,
                     .options = *options,
                     .retry = {.pause_s = FIRST_RETRY_S},
-                    .is_part = shared,
-                    .events_fd = -1,
+                    .in_mesh = {.is_part = shared, .events_fd = -1},
                     .wake_fd = shared ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     e->options.key = NULL;
     if (!(e->options.lost_after_s > 0))
