@@ -878,18 +878,20 @@ static bool look_at_part(endpoint *e, endpoint *part, uint64_t number) {
     return all;
 }
 
-/* Check the endpoints of the mesh that may have events. A worker does this after each task, and there may be
- * many endpoints. false: more frames may wait. */
-static bool look_at_mesh(endpoint *e) {
+/* Check the endpoints of the mesh that may have events; before a sleep, check all. A worker does this after
+ * each task, and there may be many endpoints. false: more frames may wait. */
+static bool look_at_mesh(endpoint *e, bool before_sleep) {
     mesh *m = e->mesh;
     if (!m || e->ready.count > 0)
         return true;
     bool all = find_unheard(m);
+    m->listener->in_mesh.unheard |= before_sleep;
     all &= look_at_part(e, m->listener, LISTENER);
     for (size_t i = 0; i < m->count; i++) {
         endpoint *part = m->dialled[i];
         if (!part)
             continue;
+        part->in_mesh.unheard |= before_sleep;
         all &= look_at_part(e, part, FIRST_DIALLED + i);
         if (part->stage == OVER) {
             m->dialled[i] = NULL;
@@ -955,7 +957,7 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
         if (status)
             return status;
         bool all_heard = look(e);
-        all_heard &= look_at_mesh(e);
+        all_heard &= look_at_mesh(e, timeout_s != 0);
         complain_of_strangers(e);
         if (kl_event_queue_pop(&e->ready, event))
             return KILTER_OK;
