@@ -537,72 +537,93 @@ static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, u
     }
 }
 
-/* Reach all other workers and send messages to them. The first four bytes of a message are its sender's
- * index, the next four bytes are its number. */
-static inline void suite_reach_all(kl_transport *t, kl_peer *others, const char *list, unsigned count,
-                                   unsigned index) {
+/* a worker that exchanges messages with other workers */
+typedef struct suite_mate {
+    kl_transport *t;
+    kl_peer master;
+    unsigned index, got;                /* got: number of messages received from other workers */
+    unsigned received[SUITE_PEERS_MAX]; /* the same number, for each sender */
+} suite_mate;
+
+/* The first four bytes of a message are its sender's index, the next four bytes are its number. */
+static inline void suite_take_reached(suite_mate *m, kl_message *message) {
+    uint32_t head[2];
+    CHECK(message->size >= sizeof head);
+    memcpy(head, message->data, sizeof head);
+    CHECK(head[0] < SUITE_PEERS_MAX && head[0] != m->index && head[1] == m->received[head[0]]++);
+    CHECK(message->size == 8 + suite_large_sizes[head[1]]);
+    kl_message_release(message);
+    m->got++;
+}
+
+/* Take the messages of other workers that have arrived. A worker must poll while it sends, because the
+ * connections of other workers to it are only made while it polls. */
+static inline void suite_take_arrived(suite_mate *m) {
+    for (;;) {
+        kl_event event;
+        CHECK_OK(kl_poll(m->t, 0, &event, error));
+        if (event.kind == KL_EVENT_NONE)
+            return;
+        CHECK(event.peer != m->master && event.kind != KL_EVENT_LEFT);
+        if (event.kind == KL_EVENT_MESSAGE)
+            suite_take_reached(m, &event.message);
+    }
+}
+
+/* Return the master's next message, and take the messages of other workers. Return a message of zeros when
+ * m->got reaches `until`. */
+static inline kl_message suite_hear_master(suite_mate *m, unsigned until) {
+    while (m->got < until) {
+        kl_event event = suite_next(m->t);
+        if (event.kind != KL_EVENT_MESSAGE)
+            CHECK(event.peer != m->master);
+        else if (event.peer == m->master)
+            return event.message;
+        else
+            suite_take_reached(m, &event.message);
+    }
+    return (kl_message){0};
+}
+
+/* Reach all other workers and send messages to them. */
+static inline void suite_reach_all(suite_mate *m, const char *list, unsigned count) {
+    kl_peer others[SUITE_PEERS_MAX];
     for (unsigned w = 0; w < count; w++)
-        if (w != index)
-            CHECK_OK(kl_reach(t, list + (size_t)w * KL_ADDRESS_BYTES, &others[w], error));
+        if (w != m->index)
+            CHECK_OK(kl_reach(m->t, list + (size_t)w * KL_ADDRESS_BYTES, &others[w], error));
     for (unsigned i = 0; i < SUITE_REACH; i++)
         for (unsigned w = 0; w < count; w++) {
             size_t size = 8 + suite_large_sizes[i];
             uint32_t *bytes = calloc(1, size);
             CHECK(bytes);
-            bytes[0] = index;
+            bytes[0] = m->index;
             bytes[1] = i;
-            if (w != index)
-                CHECK_OK(t->ops->send(t, others[w], bytes, size, error));
+            if (w != m->index)
+                CHECK_OK(m->t->ops->send(m->t, others[w], bytes, size, error));
             free(bytes);
+            suite_take_arrived(m);
         }
-}
-
-static inline void suite_take_reached(kl_message *message, unsigned *received, unsigned index) {
-    uint32_t head[2];
-    CHECK(message->size >= sizeof head);
-    memcpy(head, message->data, sizeof head);
-    CHECK(head[0] < SUITE_PEERS_MAX && head[0] != index && head[1] == received[head[0]]++);
-    CHECK(message->size == 8 + suite_large_sizes[head[1]]);
-    kl_message_release(message);
-}
-
-/* Return the master's next message, and count the messages of other workers in *got. Return a message of
- * zeros when *got reaches `until`. */
-static inline kl_message suite_hear_master(kl_transport *t, kl_peer master, unsigned *received, unsigned *got,
-                                           unsigned until) {
-    while (*got < until) {
-        kl_event event = suite_next(t);
-        if (event.kind != KL_EVENT_MESSAGE) {
-            CHECK(event.peer != master);
-        } else if (event.peer == master) {
-            return event.message;
-        } else {
-            suite_take_reached(&event.message, received, received[SUITE_PEERS_MAX]);
-            ++*got;
-        }
-    }
-    return (kl_message){0};
 }
 
 static inline void suite_reach_worker(kl_transport *t, kl_peer master, unsigned index) {
     char address[KL_ADDRESS_BYTES] = "", again[KL_ADDRESS_BYTES];
-    kl_peer others[SUITE_PEERS_MAX];
-    unsigned received[SUITE_PEERS_MAX + 1] = {[SUITE_PEERS_MAX] = index}, got = 0;
+    suite_mate m = {.t = t, .master = master, .index = index};
+    kl_peer nobody;
     kilter_error refused = {KILTER_OK, ""};
     CHECK_OK(kl_open_to_workers(t, address, error));
     CHECK_OK(kl_open_to_workers(t, again, error));
     CHECK(strcmp(address, again) == 0);
-    CHECK(kl_reach(t, "nowhere", &others[0], &refused) == KILTER_ERR_USAGE && refused.text[0]);
+    CHECK(kl_reach(t, "nowhere", &nobody, &refused) == KILTER_ERR_USAGE && refused.text[0]);
     CHECK_OK(t->ops->send(t, master, address, sizeof address, error));
-    kl_message list = suite_hear_master(t, master, received, &got, UINT32_MAX);
+    kl_message list = suite_hear_master(&m, UINT32_MAX);
     unsigned count = (unsigned)(list.size / KL_ADDRESS_BYTES), all = SUITE_REACH * (count - 1);
-    suite_reach_all(t, others, (const char *)list.data, count, index);
+    suite_reach_all(&m, (const char *)list.data, count);
     kl_message_release(&list);
-    CHECK(got == all || !suite_hear_master(t, master, received, &got, all).data);
+    CHECK(m.got == all || !suite_hear_master(&m, all).data);
     CHECK_OK(t->ops->send(t, master, "d", 1, error));
     /* with this message, the master says that all workers have their messages */
-    kl_message end = suite_hear_master(t, master, received, &got, UINT32_MAX);
-    CHECK(got == all && end.size == (size_t)count * KL_ADDRESS_BYTES);
+    kl_message end = suite_hear_master(&m, UINT32_MAX);
+    CHECK(m.got == all && end.size == (size_t)count * KL_ADDRESS_BYTES);
     kl_message_release(&end);
 }
 
