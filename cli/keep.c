@@ -470,12 +470,12 @@ static kilter_status open_all(kept *k, kilter_error *error) {
     k->start = (kl_keep_start){.options = k->options};
     if (status == KILTER_OK)
         status = kl_keep_start_open(&k->start, in_slurm, error);
+    if (status == KILTER_OK && k->options->slurm)
+        status = kl_keep_slurm_open(&k->start, &k->slurm, error);
     if (status == KILTER_OK)
         status = open_folder(k, error);
     k->start.folder = k->folder.path;
     k->start.checkpoint = k->checkpoint;
-    if (status == KILTER_OK && k->options->slurm)
-        status = kl_keep_slurm_open(&k->start, &k->slurm, error);
     if (status != KILTER_OK)
         return status;
     open_keeper(k);

@@ -186,6 +186,7 @@ for command in sbatch squeue sinfo scancel; do # one command is missing
     expect 2 "--slurm: there is no sbatch, squeue, sinfo or scancel here" env PATH="$place/three" "$kilter" run --keep --slurm -N2 --folder bad -- true
 done
 expect 2 "--slurm: --exclude: './f' is not a list of hosts" "$kilter" run --keep --slurm "-x ./f" --folder bad -- true
+[ ! -e bad ] || fail "a refused call made the run's folder"
 
 # --- an attempt fails; then a job disappears together with its batch script
 mkdir "$place/failing"

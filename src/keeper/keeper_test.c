@@ -575,6 +575,7 @@ static void same_mean(const kl_keeper_mean *restored, const kl_keeper_mean *stor
     assert_true(stored->value > 0 && stored->counted_s > 0);
     assert_true(fabs(restored->value / stored->value - 1) < 1e-6);
     assert_true(fabs(restored->counted_s / stored->counted_s - 1) < 1e-6);
+    assert_true(fabs(restored->change.usual / stored->change.usual - 1) < 1e-6);
 }
 
 static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
@@ -588,6 +589,7 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
         kl_keeper_store(&w.keeper, &text);
         kl_keeper_options options = w.keeper.options;
         kl_keeper_costs costs = w.keeper.costs;
+        kl_keeper_evidence evidence = w.keeper.evidence;
         uint64_t attempt = w.keeper.tally.attempt;
         kl_keeper_free(&w.keeper);
         kl_keeper_init(&w.keeper, &options);
@@ -599,6 +601,7 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
         same_mean(&w.keeper.costs.row_s, &costs.row_s);
         same_mean(&w.keeper.costs.sweep_rows, &costs.sweep_rows);
         assert_true(w.keeper.hosts[0].qos > 0);
+        assert_true(fabs(w.keeper.evidence.stay.usual / evidence.stay.usual - 1) < 1e-6);
         if (!alive)
             world_end(&w, KL_KEEPER_LOST, 0);
         world_until(&w, NULL, 1000);

@@ -34,6 +34,30 @@ static void put_host(kl_buffer *text, const kl_keeper_host *h) {
     put_number(text, "host_pace", h->launch_pace);
 }
 
+enum { NUMBERS = 11 };
+
+typedef struct stored_numbers {
+    struct {
+        const char *name;
+        double *number;
+    } all[NUMBERS];
+} stored_numbers;
+
+static stored_numbers numbers_of(kl_keeper *k) {
+    kl_keeper_costs *c = &k->costs;
+    return (stored_numbers){{{"stop_s", &c->stop_s},
+                             {"launch_s", &c->launch_s},
+                             {"row_s", &c->row_s.value},
+                             {"row_counted_s", &c->row_s.counted_s},
+                             {"row_change", &c->row_s.change.usual},
+                             {"sweep_rows", &c->sweep_rows.value},
+                             {"sweep_counted_s", &c->sweep_rows.counted_s},
+                             {"sweep_change", &c->sweep_rows.change.usual},
+                             {"move_change", &k->evidence.change.usual},
+                             {"stay_change", &k->evidence.stay.usual},
+                             {"doubt", &c->doubt}}};
+}
+
 void kl_keeper_store(const kl_keeper *k, kl_buffer *text) {
     kl_put_field(text, "state", kl_keeper_state_name(k->state));
     kl_put_field(text, "cause", kl_keeper_cause_name(k->cause));
@@ -47,13 +71,9 @@ void kl_keeper_store(const kl_keeper *k, kl_buffer *text) {
     put_count(text, "asked", k->asked);
     put_count(text, "decisions", k->decisions);
     put_count(text, "stops", k->wish.stop);
-    put_number(text, "stop_s", k->costs.stop_s);
-    put_number(text, "launch_s", k->costs.launch_s);
-    put_number(text, "row_s", k->costs.row_s.value);
-    put_number(text, "row_counted_s", k->costs.row_s.counted_s);
-    put_number(text, "sweep_rows", k->costs.sweep_rows.value);
-    put_number(text, "sweep_counted_s", k->costs.sweep_rows.counted_s);
-    put_number(text, "doubt", k->costs.doubt);
+    const stored_numbers n = numbers_of((kl_keeper *)k);
+    for (size_t i = 0; i < NUMBERS; i++)
+        put_number(text, n.all[i].name, *n.all[i].number);
     for (uint64_t i = 0; i < k->count; i++)
         if (is_worth_a_line(&k->hosts[i]))
             put_host(text, &k->hosts[i]);
@@ -105,20 +125,12 @@ static double positive(const kl_field *f) {
 }
 
 static void take_numbers(kl_keeper *k, const kl_field *f) {
-    if (kl_field_is(f, "stop_s"))
-        k->costs.stop_s = positive(f);
-    else if (kl_field_is(f, "launch_s"))
-        k->costs.launch_s = positive(f);
-    else if (kl_field_is(f, "row_s"))
-        k->costs.row_s.value = positive(f);
-    else if (kl_field_is(f, "row_counted_s"))
-        k->costs.row_s.counted_s = positive(f);
-    else if (kl_field_is(f, "sweep_rows"))
-        k->costs.sweep_rows.value = positive(f);
-    else if (kl_field_is(f, "sweep_counted_s"))
-        k->costs.sweep_rows.counted_s = positive(f);
-    else if (kl_field_is(f, "doubt"))
-        k->costs.doubt = positive(f) > 1 && positive(f) <= KL_KEEPER_DOUBT_MOST ? positive(f) : 1;
+    const stored_numbers n = numbers_of(k);
+    for (size_t i = 0; i < NUMBERS; i++)
+        if (kl_field_is(f, n.all[i].name))
+            *n.all[i].number = positive(f);
+    if (!(k->costs.doubt >= 1 && k->costs.doubt <= KL_KEEPER_DOUBT_MOST))
+        k->costs.doubt = 1;
 }
 
 /* Read a line that describes the host `h`. An earlier line "host" has named this host. */
