@@ -585,11 +585,14 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
         world_init(&w, NULL);
         assert_true(world_until(&w, world_has_saved, 100));
         wish(&w, KL_KEEPER_DRAIN, "d", false, "gets no ranks");
+        w.keeper.costs.row_s.change.usual = 0.11;
+        w.keeper.costs.sweep_rows.change.usual = 0.12;
+        w.keeper.evidence.change.usual = 0.13;
+        w.keeper.evidence.stay.usual = 0.14;
         kl_buffer text = {0};
         kl_keeper_store(&w.keeper, &text);
         kl_keeper_options options = w.keeper.options;
         kl_keeper_costs costs = w.keeper.costs;
-        kl_keeper_evidence evidence = w.keeper.evidence;
         uint64_t attempt = w.keeper.tally.attempt;
         kl_keeper_free(&w.keeper);
         kl_keeper_init(&w.keeper, &options);
@@ -601,7 +604,8 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
         same_mean(&w.keeper.costs.row_s, &costs.row_s);
         same_mean(&w.keeper.costs.sweep_rows, &costs.sweep_rows);
         assert_true(w.keeper.hosts[0].qos > 0);
-        assert_true(fabs(w.keeper.evidence.stay.usual / evidence.stay.usual - 1) < 1e-6);
+        assert_true(fabs(w.keeper.evidence.change.usual / 0.13 - 1) < 1e-6);
+        assert_true(fabs(w.keeper.evidence.stay.usual / 0.14 - 1) < 1e-6);
         if (!alive)
             world_end(&w, KL_KEEPER_LOST, 0);
         world_until(&w, NULL, 1000);
