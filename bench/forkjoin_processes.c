@@ -150,6 +150,7 @@ void forkjoin_run(const forkjoin *program, const char *key) {
     snprintf(g.endpoint, sizeof g.endpoint, "tcp://127.0.0.1:%d", 20000 + (int)getpid() % 20000);
     kilter_farm_options options = {.work = work,
                                    .policy = program->policy,
+                                   .organise = "master",
                                    .team = "all",
                                    .workers = first_workers(program),
                                    .listen = g.endpoint,
