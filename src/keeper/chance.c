@@ -5,8 +5,7 @@
 
 #include "keeper/keeper_private.h"
 
-/* A change of more than MOST_CHANGE counts as MOST_CHANGE, because other programs came or went. */
-static const double CHANGE_WEIGHT = 0.2, MOST_CHANGE = 0.3;
+static const double CHANGE_WEIGHT = 0.2;
 static const double FIRST_CHANGE = 0.03, LEAST_CHANGE = 0.005; /* FIRST_CHANGE: assumed if none is known */
 /* mean change between two independent values of a normal distribution, divided by its standard deviation */
 static const double CHANGE_OF_SIGMA = 1.128;
@@ -22,7 +21,7 @@ void kl_keeper_note_change(kl_keeper_change *c, double value, double now_s, doub
         return;
     if (!first)
         c->usual = kl_keeper_smooth(c->usual > 0 ? c->usual : FIRST_CHANGE,
-                                    fmin(fabs(value - c->last), MOST_CHANGE), CHANGE_WEIGHT);
+                                    fmin(fabs(value - c->last), KL_KEEPER_CHANGE_MOST), CHANGE_WEIGHT);
     c->last = value;
     c->noted_s = now_s;
 }

@@ -42,6 +42,8 @@ bool kl_keeper_names_known(const kl_keeper *keeper, const char *names, char unkn
 
 /* --- chance.c --- */
 
+/* A greater change counts as a change of this size, because other programs came or went. */
+#define KL_KEEPER_CHANGE_MOST 0.3
 /* Measurements that are fewer seconds apart differ little by chance. */
 static const double KL_KEEPER_APART_S = 5;
 
@@ -118,7 +120,7 @@ bool kl_keeper_is_evident(const kl_keeper *keeper);
 
 /* greatest value of costs.doubt. It is large, so that even a long run makes only some 20 moves that bring
  * nothing. */
-static const double KL_KEEPER_DOUBT_MOST = 1e6;
+#define KL_KEEPER_DOUBT_MOST 1e6
 
 void kl_keeper_promise_make(kl_keeper *keeper, uint64_t number, const kl_keeper_prospect *prospect);
 void kl_keeper_promise_began(kl_keeper *keeper);  /* Handle the first report after the planned move. */

@@ -616,6 +616,27 @@ static void a_later_keeper_goes_on_from_the_stored_state(void **state) {
     }
 }
 
+/* A keeper goes on from the text of an earlier version, which must stay readable. Numbers that make no sense
+ * count as not known. */
+static void a_stored_text_is_read(void **state) {
+    (void)state;
+    static const char TEXT[] = "state running\ncause start\nattempt 3\nsaved 40\nstop_s 0.5\nlaunch_s 1.5\n"
+                               "row_s 0.001\nrow_counted_s 20\nrow_change 0.05\nsweep_rows 1000\n"
+                               "sweep_counted_s 21\nsweep_change 0.31\nmove_change 1e99\nstay_change nan\n"
+                               "doubt 2.5\nlater_word 7\nhost a\nhost_ranks 2\n";
+    kl_keeper k;
+    kl_keeper_init(&k, &(kl_keeper_options){.ranks = 2, .least = 1, .tries = 3});
+    assert_int_equal(kl_keeper_restore(&k, TEXT, sizeof TEXT - 1, true, 100, NULL), KILTER_OK);
+    assert_true(k.tally.attempt == 3 && k.tally.saved == 40);
+    assert_true(k.costs.stop_s == 0.5 && k.costs.launch_s == 1.5 && k.costs.doubt == 2.5);
+    assert_true(k.costs.row_s.value == 0.001 && k.costs.row_s.counted_s == 20);
+    assert_true(k.costs.sweep_rows.value == 1000 && k.costs.sweep_rows.counted_s == 21);
+    assert_true(k.costs.row_s.change.usual == 0.05 && k.costs.sweep_rows.change.usual == 0);
+    assert_true(k.evidence.change.usual == 0 && k.evidence.stay.usual == 0);
+    assert_true(k.hosts[0].ranks == 2);
+    kl_keeper_free(&k);
+}
+
 /* --- properties --- */
 
 static uint64_t draw(uint64_t *seed, uint64_t below) {
@@ -867,6 +888,7 @@ int main(void) {
         cmocka_unit_test(a_program_that_cannot_save_goes_on),
         cmocka_unit_test(before_a_time_limit_the_run_is_saved),
         cmocka_unit_test(a_later_keeper_goes_on_from_the_stored_state),
+        cmocka_unit_test(a_stored_text_is_read),
         cmocka_unit_test(the_first_job_that_is_refused_ends_the_run),
         cmocka_unit_test(a_later_job_that_is_refused_is_tried_again_for_a_time),
         cmocka_unit_test(a_suspended_job_does_not_hang),

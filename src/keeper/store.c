@@ -1,9 +1,13 @@
 /* Store the keeper's state as text, from which another keeper continues. The text leaves out clock times, and
  * a planned move whose outcome is not known yet. */
-#include <stdlib.h>
+#include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "keeper/keeper_private.h"
+
+static const double LEAST = 1e-100;
+#define MOST 1e100
 
 static const char *const RESULTS[] = {[KL_KEEPER_GOES_ON] = "goes-on",
                                       [KL_KEEPER_DONE] = "done",
@@ -34,29 +38,23 @@ static void put_host(kl_buffer *text, const kl_keeper_host *h) {
     put_number(text, "host_pace", h->launch_pace);
 }
 
-enum { NUMBERS = 11 };
-
-typedef struct stored_numbers {
-    struct {
-        const char *name;
-        double *number;
-    } all[NUMBERS];
-} stored_numbers;
-
-static stored_numbers numbers_of(kl_keeper *k) {
-    kl_keeper_costs *c = &k->costs;
-    return (stored_numbers){{{"stop_s", &c->stop_s},
-                             {"launch_s", &c->launch_s},
-                             {"row_s", &c->row_s.value},
-                             {"row_counted_s", &c->row_s.counted_s},
-                             {"row_change", &c->row_s.change.usual},
-                             {"sweep_rows", &c->sweep_rows.value},
-                             {"sweep_counted_s", &c->sweep_rows.counted_s},
-                             {"sweep_change", &c->sweep_rows.change.usual},
-                             {"move_change", &k->evidence.change.usual},
-                             {"stay_change", &k->evidence.stay.usual},
-                             {"doubt", &c->doubt}}};
-}
+/* the numbers that are stored under their names; a number above `most` counts as not known */
+static const struct {
+    const char *name;
+    size_t at; /* place in kl_keeper */
+    double most;
+} NUMBERS[] = {{"stop_s", offsetof(kl_keeper, costs.stop_s), MOST},
+               {"launch_s", offsetof(kl_keeper, costs.launch_s), MOST},
+               {"row_s", offsetof(kl_keeper, costs.row_s.value), MOST},
+               {"row_counted_s", offsetof(kl_keeper, costs.row_s.counted_s), MOST},
+               {"row_change", offsetof(kl_keeper, costs.row_s.change.usual), KL_KEEPER_CHANGE_MOST},
+               {"sweep_rows", offsetof(kl_keeper, costs.sweep_rows.value), MOST},
+               {"sweep_counted_s", offsetof(kl_keeper, costs.sweep_rows.counted_s), MOST},
+               {"sweep_change", offsetof(kl_keeper, costs.sweep_rows.change.usual), KL_KEEPER_CHANGE_MOST},
+               {"move_change", offsetof(kl_keeper, evidence.change.usual), KL_KEEPER_CHANGE_MOST},
+               {"stay_change", offsetof(kl_keeper, evidence.stay.usual), KL_KEEPER_CHANGE_MOST},
+               {"doubt", offsetof(kl_keeper, costs.doubt), KL_KEEPER_DOUBT_MOST}};
+enum { NUMBER_COUNT = sizeof NUMBERS / sizeof *NUMBERS };
 
 void kl_keeper_store(const kl_keeper *k, kl_buffer *text) {
     kl_put_field(text, "state", kl_keeper_state_name(k->state));
@@ -71,9 +69,8 @@ void kl_keeper_store(const kl_keeper *k, kl_buffer *text) {
     put_count(text, "asked", k->asked);
     put_count(text, "decisions", k->decisions);
     put_count(text, "stops", k->wish.stop);
-    const stored_numbers n = numbers_of((kl_keeper *)k);
-    for (size_t i = 0; i < NUMBERS; i++)
-        put_number(text, n.all[i].name, *n.all[i].number);
+    for (size_t i = 0; i < NUMBER_COUNT; i++)
+        put_number(text, NUMBERS[i].name, *(const double *)((const char *)k + NUMBERS[i].at));
     for (uint64_t i = 0; i < k->count; i++)
         if (is_worth_a_line(&k->hosts[i]))
             put_host(text, &k->hosts[i]);
@@ -119,18 +116,15 @@ static void take_counts(kl_keeper *k, const kl_field *f) {
 
 /* Return a number of the state; 0: the number makes no sense. */
 static double positive(const kl_field *f) {
-    static const double LEAST = 1e-100, MOST = 1e100;
     double value = kl_field_number(f);
     return value > LEAST && value < MOST ? value : 0;
 }
 
 static void take_numbers(kl_keeper *k, const kl_field *f) {
-    const stored_numbers n = numbers_of(k);
-    for (size_t i = 0; i < NUMBERS; i++)
-        if (kl_field_is(f, n.all[i].name))
-            *n.all[i].number = positive(f);
-    if (!(k->costs.doubt >= 1 && k->costs.doubt <= KL_KEEPER_DOUBT_MOST))
-        k->costs.doubt = 1;
+    for (size_t i = 0; i < NUMBER_COUNT; i++)
+        if (kl_field_is(f, NUMBERS[i].name))
+            *(double *)((char *)k + NUMBERS[i].at) = positive(f) <= NUMBERS[i].most ? positive(f) : 0;
+    k->costs.doubt = fmax(1, k->costs.doubt);
 }
 
 /* Read a line that describes the host `h`. An earlier line "host" has named this host. */

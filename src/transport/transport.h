@@ -118,8 +118,8 @@ kl_arenas *kl_arenas_open(uint32_t workers);
 void kl_arenas_close(kl_arenas *arenas);
 
 typedef struct kl_zmq_options {
-    /* seconds of silence after which a peer counts as lost, and in which a connection must become a peer. A
-     * thread of libzmq sends and answers heartbeats, so a busy peer is not silent. 0: KL_LOST_AFTER_S. */
+    /* seconds of silence after which a peer counts as lost. A thread of libzmq sends and answers heartbeats,
+     * so a busy peer is not silent. Handshakes may take as long, up to a minute. 0: KL_LOST_AFTER_S. */
     double lost_after_s;
     const kl_key *key; /* key of the farm, which is copied; required for tcp, not used for ipc */
     /* Function by which a master reports in a sentence, at most once a minute, that strangers tried to

@@ -83,6 +83,7 @@ enum {
 enum { FILES_OF_MESH = 64 };
 /* seconds for which a master that closes waits for the workers' BYE; a worker waits for lost_after_s */
 #define MASTER_LINGER_S 2.0
+#define HANDSHAKE_S     60.0 /* a handshake takes at most this number of seconds, and at most lost_after_s */
 #define COMPLAIN_S      60.0 /* smallest number of seconds between two reports about strangers */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
@@ -647,7 +648,7 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
     set(socket, ZMQ_TCP_MAXRT, lost_after_ms);
-    set(socket, ZMQ_HANDSHAKE_IVL, lost_after_ms);
+    set(socket, ZMQ_HANDSHAKE_IVL, (int)(1e3 * fmin(lost_after_s, HANDSHAKE_S)));
     set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
     set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
     set(socket, ZMQ_BACKLOG, BACKLOG);

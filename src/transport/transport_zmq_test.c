@@ -717,6 +717,18 @@ static void half_open_connections_keep_nobody_out(void **state) {
     close_pair(&p);
 }
 
+/* A connection that sends nothing is closed after lost_after_s. */
+static void silent_connections_are_closed(void **state) {
+    (void)state;
+    kl_transport *master;
+    char *bound;
+    CHECK_OK(kl_zmq_listen(ANY_TCP, &(kl_zmq_options){.key = &farm_key, .lost_after_s = 0.5}, &bound, &master,
+                           error));
+    shout(bound, "", 0, true); /* returns when the master has closed the connection */
+    kl_transport_close(master);
+    free(bound);
+}
+
 static void *poll_until_woken(void *master) {
     kl_event event;
     do
@@ -1032,6 +1044,7 @@ int main(void) {
         cmocka_unit_test(a_master_of_another_version_is_named),
         cmocka_unit_test(who_has_not_the_key_is_nobody),
         cmocka_unit_test(half_open_connections_keep_nobody_out),
+        cmocka_unit_test(silent_connections_are_closed),
         cmocka_unit_test(a_worker_with_another_key_is_told_which),
         cmocka_unit_test(without_a_key_there_is_no_tcp),
         cmocka_unit_test(folders_that_others_can_enter_are_refused),
