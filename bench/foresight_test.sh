@@ -60,6 +60,13 @@ cp "$place/page" "$place/before"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 cmp "$place/page" "$place/before" || fail "the page differs after its rows were kept a second time"
 
+# The page must keep all columns if a single worker was best in no row, because a kept page then has no time of a single worker.
+sed -Ei 's/^(\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \|) [124] \|/\1 2 |/' "$place/page"
+FOUND=$place/other PAGE_ONLY=1 "$tool"
+says '^The tables have 4 rows and 8 forecasts\.$'
+FOUND=$place/other PAGE_ONLY=1 "$tool"
+says '^The tables have 4 rows and 8 forecasts\.$'
+
 # A page of an earlier version, whose table of choices has other columns, is refused and stays.
 sed -i 's/ choosing farm | looks / looks /' "$place/page"
 cp "$place/page" "$place/before"
