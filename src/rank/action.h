@@ -52,6 +52,7 @@ typedef enum kl_act {
        ranks in `all` */
     KL_SHARE,
     KL_LOOK,  /* check whether all messages of `set` are complete */
+    KL_CLOCK, /* read the clock; needed only after actions that are `untimed` */
     KL_AWAIT, /* wait until all messages of `set` are complete */
     /* get memory for the rows that this rank will have after the move; if one rank cannot get it, no rank
      * moves rows; then call kl_exchange_room_is() */
@@ -87,6 +88,9 @@ typedef struct kl_action {
     kl_act act;
     kl_set *set;
     bool again; /* true: the same stage is called again after this action; used only inside the folder rank */
+    /* true: the rank does not need the time after this action, except after a KL_LOOK that found open
+     * messages; so the driver need not read the clock */
+    bool untimed;
     kl_given given;
     const kl_mail *mails; /* messages to receive and to send; the receives come first */
     size_t receives, count;

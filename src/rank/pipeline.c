@@ -316,11 +316,12 @@ static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
                                    .peer = peer,
                                    .tag = KL_TAG_BLOCK};
     }
-    return kl_ask(k, (kl_action){.act = count > 0 ? KL_POST : KL_GO_ON,
-                                 .set = sends ? &k->flow.going : &k->flow.coming,
-                                 .mails = mails,
-                                 .receives = sends ? 0 : count,
-                                 .count = count});
+    if (count == 0)
+        return KL_GO_ON;
+    k->action.mails = mails;
+    k->action.receives = sends ? 0 : count;
+    k->action.count = count;
+    return kl_ask_briefly(k, KL_POST, sends ? &k->flow.going : &k->flow.coming);
 }
 
 static kl_act finish_block(kl_rank *k) {
@@ -338,7 +339,7 @@ static kl_act finish_block(kl_rank *k) {
 /* Check the sent blocks, even if such a check gives the core away. The first rank makes no other checks, and
  * MPI sends a large block only while it is called. */
 static kl_act look_at_sent(kl_rank *k) {
-    return kl_ask(k, (kl_action){.act = k->flow.going.open ? KL_LOOK : KL_GO_ON, .set = &k->flow.going});
+    return k->flow.going.open ? kl_ask_briefly(k, KL_LOOK, &k->flow.going) : KL_GO_ON;
 }
 
 static kl_act ask_for_block(kl_rank *k) {
@@ -357,12 +358,14 @@ static kl_act ask_for_this_block(kl_rank *k) {
 
 static kl_act look_for_block(kl_rank *k) {
     k->flow.absent_s = 0;
-    return kl_look(k, &k->flow.coming);
+    return kl_looks(k, &k->flow.coming) ? kl_ask_briefly(k, KL_LOOK, &k->flow.coming) : KL_GO_ON;
 }
 
 static kl_act await_block(kl_rank *k) {
     k->flow.since_s = k->now_s;
-    return kl_ask(k, (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming});
+    if (!k->flow.coming.open)
+        return KL_GO_ON;
+    return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &k->flow.coming});
 }
 
 /* Request the boundary of the next block from the previous rank, before the body begins its work. */
@@ -370,6 +373,11 @@ static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;
     return ask_for_block(k);
+}
+
+/* Read the clock before the body gets the block. So its time is measured without the messages. */
+static kl_act read_clock(kl_rank *k) {
+    return k->meter.on ? kl_ask_briefly(k, KL_CLOCK, NULL) : KL_GO_ON;
 }
 
 static kl_act give_block(kl_rank *k) {
@@ -391,9 +399,17 @@ static kl_act await_sent(kl_rank *k) {
 }
 
 static const kl_stage begin[] = {kl_rounds_answer, begin_blocks, set_block, begin_passes, NULL};
-static const kl_stage next[] = {
-    finish_block,   look_at_sent, kl_rounds_hook,     next_pass,  ask_for_this_block,
-    look_for_block, await_block,  ask_for_next_block, give_block, NULL};
+static const kl_stage next[] = {finish_block,
+                                look_at_sent,
+                                kl_rounds_hook,
+                                next_pass,
+                                ask_for_this_block,
+                                look_for_block,
+                                await_block,
+                                ask_for_next_block,
+                                read_clock,
+                                give_block,
+                                NULL};
 static const kl_stage end[] = {await_sent, kl_rounds_hook_at_end, NULL};
 
 const kl_kind kl_pipelined = {.buffers = true,

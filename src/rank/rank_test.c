@@ -557,6 +557,7 @@ static void carry_out(world *w, uint32_t r) {
     case KL_QUANTUM:
         kl_meter_quantum_is(&a->rank.meter, 0.01);
         break;
+    case KL_CLOCK:
     case KL_RECORD:
     case KL_REFUSED:
         break;
