@@ -356,9 +356,11 @@ static kl_act ask_for_this_block(kl_rank *k) {
     return k->flow.asked == k->flow.done ? ask_for_block(k) : KL_GO_ON;
 }
 
+/* Check for the boundary before a wait for it begins, if such a check costs little. */
 static kl_act look_for_block(kl_rank *k) {
+    kl_set *coming = &k->flow.coming;
     k->flow.absent_s = 0;
-    return kl_looks(k, &k->flow.coming) ? kl_ask_briefly(k, KL_LOOK, &k->flow.coming) : KL_GO_ON;
+    return coming->open ? kl_ask_briefly(k, k->looks_yield ? KL_CLOCK : KL_LOOK, coming) : KL_GO_ON;
 }
 
 static kl_act await_block(kl_rank *k) {

@@ -160,12 +160,9 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
     rank->action.given = given;
     return rank->action.act = KL_GIVE;
 }
-/* Return whether to check for these messages between two parts of the work: if such a check costs little. */
-static inline bool kl_looks(const kl_rank *rank, const kl_set *set) {
-    return set->open && !rank->looks_yield;
-}
+/* Check for these messages between two parts of the work, if such a check costs little. */
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
-    return kl_looks(rank, set) ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
+    return set->open && !rank->looks_yield ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
 /* Let the rank do the stages of this list next. After them, kl_rank_do() continues with the stage after the
  * present stage, and kl_rank_do_and_repeat() does the present stage again. */
