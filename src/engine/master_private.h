@@ -28,6 +28,15 @@ typedef struct kl_peer_part { /* a worker's part in a run that the workers organ
     bool had;                 /* true: the worker is a peer of this run, or was one earlier in this run */
 } kl_peer_part;
 
+/* The CPU time of a worker's process, and its delay. The delay is the time in which tasks of the worker were
+ * ready to run but had no core. use.c owns this struct. */
+typedef struct cpu_report {
+    double cpu_s, delay_s; /* last reported totals; cpu_s = 0: none, so the next report is a new beginning */
+    bool grows; /* true: run_cpu_s and run_delay_s have been counted since some report of this run */
+    double run_cpu_s, run_delay_s; /* growth of the totals in the current run */
+    double tasks_before; /* number of tasks of this run that were reported before the growth was counted */
+} cpu_report;
+
 typedef struct member {
     kl_peer peer;
     stage stage;
@@ -48,10 +57,7 @@ typedef struct member {
     double joined_s;       /* time at which the member joined */
     double asked_s;        /* time at which the worker last requested tasks */
     double heard_s;        /* time of the worker's last message */
-    /* cpu_s, delay_s: CPU time of the worker's process, and the time for which it was ready without a core,
-     * as it last reported them; cpu_s = 0: it has reported none */
-    double cpu_s, delay_s;
-    double run_cpu_s, run_delay_s; /* CPU time and delay of the worker's process in the current run */
+    cpu_report use;
     /* heartbeat: the worker's last heartbeat; heartbeat_s: time at which it came, 0: none has come */
     kl_heartbeat heartbeat;
     double heartbeat_s;
@@ -307,6 +313,8 @@ void kl_master_record_decision(kl_master *master, double now_s, const kl_decisio
 /* --- use.c: CPU time and other costs of a run --- */
 
 void kl_master_use_begins(kl_master *master);
+/* Forget the workers' last reports, because the next ones also contain tasks of peers. */
+void kl_master_use_anew(kl_master *master);
 void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
 /* Return the CPU time and other costs of the current run so far; all zero: unknown. */
 kl_use kl_master_use_so_far(const kl_master *master);

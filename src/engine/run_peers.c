@@ -631,6 +631,7 @@ static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *erro
     disband(m);
     forget(m);
     p->on = false;
+    kl_master_use_anew(m);
     m->feeding.all = true;
     return status;
 }

@@ -13,11 +13,21 @@ void kl_master_use_begins(kl_master *m) {
     m->use.messages = 0;
     m->use.known = look(m, &m->use.farm_then_s, &m->use.callbacks_then_s);
     for (size_t i = 0; i < m->members.count; i++) {
-        member *one = &m->members.list[i];
-        one->run_cpu_s = one->run_delay_s = 0;
-        if (m->peers.on) /* peers do not report during a run, so their next reports include the last run */
-            one->cpu_s = one->delay_s = 0;
+        cpu_report *use = &m->members.list[i].use;
+        use->grows = false;
+        use->run_cpu_s = use->run_delay_s = use->tasks_before = 0;
     }
+    if (m->peers.on) /* peers do not report during a run, so their next reports include that run */
+        kl_master_use_anew(m);
+}
+
+void kl_master_use_anew(kl_master *m) {
+    for (size_t i = 0; i < m->members.count; i++)
+        m->members.list[i].use.cpu_s = m->members.list[i].use.delay_s = 0;
+}
+
+static const kl_worker_view *view_of(const kl_master *m, const member *one) {
+    return one->has_place ? &m->balance.views[one->worker] : NULL;
 }
 
 /* Return by how much a total has grown. Return 0 if the total is smaller than before, because the worker has
@@ -27,25 +37,43 @@ static double gained(double now_s, double before_s) {
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
+    const kl_worker_view *v = view_of(m, one);
+    cpu_report *use = &one->use;
     /* the worker reports totals, so add the growth since its last report */
-    if (m->run.running && one->cpu_s > 0) {
-        one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
-        one->run_delay_s += gained(head->delay_s, one->delay_s);
+    if (m->run.running && use->cpu_s > 0) {
+        if (!use->grows)
+            use->tasks_before = v ? (double)v->run_unit_s.count : 0;
+        use->grows = true;
+        use->run_cpu_s += gained(head->cpu_s, use->cpu_s);
+        use->run_delay_s += gained(head->delay_s, use->delay_s);
     }
-    one->cpu_s = head->cpu_s;
-    one->delay_s = head->delay_s;
+    use->cpu_s = head->cpu_s;
+    use->delay_s = head->delay_s;
 }
 
-static void add_workers(const kl_master *m, kl_use *use) {
+/* If the CPU time of fewer tasks than this part is known, that of all tasks counts as unknown. */
+static const double LEAST_KNOWN = 0.25;
+
+/* Add the CPU time of workers on the master's host, and all workers' delays. A worker's first report may only
+ * show where the growth begins. The tasks before it count like the other tasks. Return false if too few tasks
+ * have a known CPU time. */
+static bool add_workers(const kl_master *m, kl_use *use) {
+    double known = 0;
     for (size_t i = 0; i < m->members.count; i++) {
         const member *one = &m->members.list[i];
-        const kl_worker_view *v = one->has_place ? &m->balance.views[one->worker] : NULL;
-        use->delay_s += one->run_delay_s;
-        if (!v || strcmp(one->host, m->options.host) != 0 || !(one->run_cpu_s > 0))
+        const kl_worker_view *v = view_of(m, one);
+        use->delay_s += one->use.run_delay_s;
+        if (!v || strcmp(one->host, m->options.host) != 0 || !(one->use.run_cpu_s > 0))
             continue;
-        use->local_s += one->run_cpu_s;
+        use->local_s += one->use.run_cpu_s;
         use->local_tasks += (double)v->run_unit_s.count;
+        known += (double)v->run_unit_s.count - one->use.tasks_before;
     }
+    if (known < use->local_tasks && known > 0) {
+        use->local_s *= use->local_tasks / known;
+        use->delay_s *= use->local_tasks / known;
+    }
+    return known >= LEAST_KNOWN * use->local_tasks;
 }
 
 kl_use kl_master_use_so_far(const kl_master *m) {
@@ -59,8 +87,7 @@ kl_use kl_master_use_so_far(const kl_master *m) {
                   .messages = (double)(m->use.messages + m->balance.chunks),
                   .bytes = tasks * (s->task_bytes + s->result_bytes),
                   .cores = m->options.cores};
-    add_workers(m, &use);
-    return use;
+    return add_workers(m, &use) ? use : (kl_use){0};
 }
 
 void kl_master_record_use(kl_master *m) {
@@ -75,7 +102,9 @@ void kl_master_record_use(kl_master *m) {
     kl_master_record_measurement(m, -1, "delay_s", u->delay_s);
     kl_master_record_measurement(m, -1, "messages", u->messages);
     kl_master_record_measurement(m, -1, "cores", u->cores);
-    for (size_t i = 0; i < m->members.count; i++)
-        if (m->members.list[i].run_cpu_s > 0)
-            kl_master_record_measurement(m, m->members.list[i].number, "cpu_s", m->members.list[i].run_cpu_s);
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
+        if (one->use.run_cpu_s > 0)
+            kl_master_record_measurement(m, one->number, "cpu_s", one->use.run_cpu_s);
+    }
 }

@@ -202,9 +202,10 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     return status;
 }
 
-/* Return the time after an action that began at now_s. Reading the clock after each action would cost a
- * hundredth of a short sweep, so three cases avoid it. The rank may not need the time. A wait has already
- * read the clock. At the beginning of a sweep without moves, nothing needs the time. */
+/* Return the time after an action. now_s: the time that the driver knew before it. Reading the clock after
+ * each action would cost a hundredth of a short sweep, so three cases avoid it. The rank may not need the
+ * time. A wait has already read the clock. At the beginning of a sweep without moves, nothing needs the time.
+ */
 static double time_after(const kilter_loop *l, kl_loop_call call, double now_s) {
     const kl_action *a = &l->rank.action;
     kl_act act = a->act;

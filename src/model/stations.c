@@ -112,6 +112,11 @@ static bool is_near(const kl_load *l) {
     return l->use.local_tasks >= l->use.tasks && l->near_s > 0 && l->copy_s < NEAR_BYTE_S;
 }
 
+/* Return whether local workers send their messages through encrypted sockets. */
+static bool is_encrypted(const kl_load *l) {
+    return l->copy_s >= NEAR_BYTE_S;
+}
+
 /* Return added_s(). If there are more chunks than in the measured run, each additional message costs less by
  * the factor among_many(). */
 static double more_s(const kl_load *l, double chunks) {
@@ -158,12 +163,19 @@ static double dearer(const kl_load *l, uint32_t workers) {
     return pow(fmax(local * workers, least) / fmax(local * l->workers, least), DEARER);
 }
 
-/* The caches hold CACHE_BYTES of the inputs in the workers' chunks, and as much of their results. Other bytes
- * cost more CPU seconds. A byte of a result costs its worker RESULT_BYTE_S more, and a byte of an input costs
- * each side INPUT_BYTE_S more. A byte of an input outside the caches costs each side COPIED_BYTE_S in total.
- */
-static const double CACHE_BYTES = 8e6, RESULT_BYTE_S = 0.25e-9, INPUT_BYTE_S = 0.05e-9,
-                    COPIED_BYTE_S = 0.14e-9;
+/* The caches hold this many bytes of the inputs in the workers' chunks, and as many of their results. Other
+ * bytes cost more CPU seconds. */
+static const double CACHE_BYTES = 8e6;
+
+/* The CPU time for a byte that is outside the caches. */
+typedef struct spilling {
+    double master_s, worker_s; /* seconds more than in the caches, for the master and for the worker */
+    double most_s;             /* seconds in total, at most, for each of them */
+} spilling;
+
+static const spilling INPUT = {0.05e-9, 0.05e-9, 0.14e-9}, RESULT = {0, 0.25e-9, 0.25e-9};
+/* An encrypted message passes through memory several times on each side. A second for a byte is no limit. */
+static const spilling ENCRYPTED = {1e-9, 1e-9, 1};
 
 static double outside_caches(double workers, double chunk_bytes) {
     return 1 - fmin(1, CACHE_BYTES / (workers * chunk_bytes));
@@ -185,16 +197,21 @@ static double spilled_s(double more, double slower_s, double outside_s, double c
     return more > 0 ? fmin(more * slower_s, fmax(0, outside_s - cpu_s)) : more * fmin(slower_s, cpu_s);
 }
 
-/* Add the cost of bytes outside the caches. Only the master's busiest thread copies inputs. */
-static void spill(const kl_load *l, uint32_t workers, double chunks, cpu_use *cpu) {
-    double in = l->to_workers * l->use.bytes, out = l->use.bytes - in, part = local_part(l);
-    double more_in = more_outside(l, workers, chunks, in), more_out = more_outside(l, workers, chunks, out);
-    double in_s = part * in / l->use.tasks, out_s = part * out / l->use.tasks * RESULT_BYTE_S;
-    double copies_s = spilled_s(more_in, in_s * INPUT_BYTE_S, in_s * COPIED_BYTE_S, cpu->thread_s);
-    cpu->own_s += copies_s;
-    cpu->thread_s += copies_s;
-    cpu->theirs_s += spilled_s(more_in, in_s * INPUT_BYTE_S, in_s * COPIED_BYTE_S, cpu->theirs_s);
-    cpu->theirs_s += spilled_s(more_out, out_s, out_s, cpu->theirs_s);
+/* Add the cost of those of `bytes` that are outside the caches. Only the master's busiest thread handles
+ * them. */
+static void spill(const kl_load *l, uint32_t workers, double chunks, double bytes, const spilling *s,
+                  cpu_use *cpu) {
+    double more = more_outside(l, workers, chunks, bytes), each = local_part(l) * bytes / l->use.tasks;
+    double thread_s = spilled_s(more, each * s->master_s, each * s->most_s, cpu->thread_s);
+    cpu->own_s += thread_s;
+    cpu->thread_s += thread_s;
+    cpu->theirs_s += spilled_s(more, each * s->worker_s, each * s->most_s, cpu->theirs_s);
+}
+
+static void spill_all(const kl_load *l, uint32_t workers, double chunks, cpu_use *cpu) {
+    double in = l->to_workers * l->use.bytes;
+    spill(l, workers, chunks, in, is_encrypted(l) ? &ENCRYPTED : &INPUT, cpu);
+    spill(l, workers, chunks, l->use.bytes - in, is_encrypted(l) ? &ENCRYPTED : &RESULT, cpu);
 }
 
 /* SWITCH_S: seconds that a worker loses when it wakes, if another worker has used its core and caches.
@@ -233,7 +250,7 @@ static double switches_dearer(const kl_load *l, uint32_t workers) {
 static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks, double times) {
     cpu_use cpu = cpu_of(l, chunks);
     double theirs = times * dearer(l, workers), own = l->apart ? 1 : theirs;
-    spill(l, workers, chunks, &cpu);
+    spill_all(l, workers, chunks, &cpu);
     cpu.theirs_s -= kl_model_roused_s(l, workers);
     return (cpu_use){own * cpu.own_s, own * cpu.thread_s, theirs * cpu.theirs_s};
 }
@@ -285,14 +302,21 @@ bool kl_load_known(const kl_load *l) {
 /* if a run has more chunks per worker than this, its policy is assumed to deal smaller and smaller chunks */
 static const double SEVERAL = 2;
 
+/* Return the number of tasks in a chunk that the master can just deal in time. On encrypted sockets, most of
+ * the time for an answer belongs to the bytes of its tasks, which larger chunks do not save. */
+static double dealt_in_time(const kl_load *l, double workers) {
+    double mean = l->use.tasks / l->chunks, fixed = 1;
+    if (is_encrypted(l))
+        fixed = kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
+    double served = (workers - 1) * among_many(l) * l->answer_s / l->task_s;
+    return fmax(1, fmin(fixed * served, mean));
+}
+
 /* Return a number proportional to the number of rounds. Each round deals the same part of the remaining
  * tasks, until chunks reach their least size. This is the size that the master can deal in time, or the mean
- * size in the measured run, if it is smaller.
- */
+ * size in the measured run, if it is smaller. */
 static double rounds_of(const kl_load *l, double workers) {
-    double least = l->task_s > 0 ? (workers - 1) * among_many(l) * l->answer_s / l->task_s : 1;
-    least = fmax(1, fmin(least, l->use.tasks / l->chunks));
-    return log1p(l->use.tasks / workers / least);
+    return log1p(l->use.tasks / workers / dealt_in_time(l, workers));
 }
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {

@@ -158,6 +158,11 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
     m->since.boundaries++;
 }
 
+/* Read the clock if the last action has left the time unknown. */
+static kl_act read_clock(kl_rank *k) {
+    return k->meter.on && k->action.untimed ? kl_ask_briefly(k, KL_CLOCK, NULL) : KL_GO_ON;
+}
+
 /* --- passes --- */
 
 /* Return the number of passes in a sweep. A pass takes about as long as the period between two reports. It
@@ -262,9 +267,15 @@ static kl_act begin_pass(kl_rank *k) {
 }
 
 static kl_act next_pass(kl_rank *k) {
-    static const kl_stage stages[] = {
-        end_pass,   count_pass, kl_rounds_answer, use_tries, await_sent_if_rows_move, exchange_if_rows_move,
-        begin_pass, NULL};
+    static const kl_stage stages[] = {read_clock,
+                                      end_pass,
+                                      count_pass,
+                                      kl_rounds_answer,
+                                      use_tries,
+                                      await_sent_if_rows_move,
+                                      exchange_if_rows_move,
+                                      begin_pass,
+                                      NULL};
     if (!has_passed(k) || is_last_pass(k))
         return KL_GO_ON;
     return kl_rank_do_and_repeat(k, stages);
@@ -356,7 +367,8 @@ static kl_act ask_for_this_block(kl_rank *k) {
     return k->flow.asked == k->flow.done ? ask_for_block(k) : KL_GO_ON;
 }
 
-/* Check for the boundary before a wait for it begins, if such a check costs little. */
+/* Check for the boundary before a wait for it begins. If a check would give the core away, only read the
+ * clock. */
 static kl_act look_for_block(kl_rank *k) {
     kl_set *coming = &k->flow.coming;
     k->flow.absent_s = 0;
@@ -375,11 +387,6 @@ static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;
     return ask_for_block(k);
-}
-
-/* Read the clock before the body gets the block. So its time is measured without the messages. */
-static kl_act read_clock(kl_rank *k) {
-    return k->meter.on ? kl_ask_briefly(k, KL_CLOCK, NULL) : KL_GO_ON;
 }
 
 static kl_act give_block(kl_rank *k) {

@@ -128,7 +128,8 @@ void kl_rank_free(kl_rank *rank); /* Free the rank. Followers must be freed befo
 /* Make room for one more array, which kl_layout_add() then adds. Return false if memory ran out. */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
-/* Return the next action. now_s: the present time, which is not before the end of the last action */
+/* Return the next action. now_s: the present time, which is not before the end of the last action, unless
+ * that was untimed */
 const kl_action *kl_rank_act(kl_rank *rank, double now_s);
 /* Call this after KL_LOOP_END has returned. If the rows of this loop have moved, the loops that follow it
  * take over the new places of the rows. */
@@ -143,8 +144,9 @@ static inline kl_act kl_ask(kl_rank *rank, kl_action action) {
     rank->action = action;
     return action.act;
 }
-/* Ask for an action that is frequent, without the time unless it is KL_CLOCK. Set only the fields that the
- * action uses: setting all fields would cost a tenth of a microsecond for each block of a pipeline. */
+/* Ask for a frequent action, after which the driver need not read the clock, or for KL_CLOCK. This sets only
+ * a few fields; for KL_POST, set the messages before. To set all fields would cost a tenth of a microsecond
+ * for each block of a pipeline. */
 static inline kl_act kl_ask_briefly(kl_rank *rank, kl_act act, kl_set *set) {
     rank->action.again = false;
     rank->action.untimed = act != KL_CLOCK;
