@@ -31,8 +31,8 @@ typedef struct kl_peer_part { /* a worker's part in a run that the workers organ
 /* The CPU time of a worker's process, and its delay. The delay is the time in which tasks of the worker were
  * ready to run but had no core. use.c owns this struct. */
 typedef struct cpu_report {
-    double cpu_s, delay_s; /* last reported totals; cpu_s = 0: none, so the next report is a new beginning */
-    bool grows; /* true: run_cpu_s and run_delay_s have been counted since some report of this run */
+    double cpu_s, delay_s;         /* last reported totals; cpu_s = 0: there are none */
+    bool grows;                    /* true: a report of this run has added to run_cpu_s and run_delay_s */
     double run_cpu_s, run_delay_s; /* growth of the totals in the current run */
     double tasks_before; /* number of tasks of this run that were reported before the growth was counted */
 } cpu_report;
@@ -313,7 +313,7 @@ void kl_master_record_decision(kl_master *master, double now_s, const kl_decisio
 /* --- use.c: CPU time and other costs of a run --- */
 
 void kl_master_use_begins(kl_master *master);
-/* Forget the workers' last reports, because the next ones also contain tasks of peers. */
+/* Forget the workers' reports, because the next ones also contain tasks of peers. */
 void kl_master_use_anew(kl_master *master);
 void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
 /* Return the CPU time and other costs of the current run so far; all zero: unknown. */

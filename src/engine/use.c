@@ -14,16 +14,15 @@ void kl_master_use_begins(kl_master *m) {
     m->use.known = look(m, &m->use.farm_then_s, &m->use.callbacks_then_s);
     for (size_t i = 0; i < m->members.count; i++) {
         cpu_report *use = &m->members.list[i].use;
-        use->grows = false;
-        use->run_cpu_s = use->run_delay_s = use->tasks_before = 0;
+        *use = (cpu_report){.cpu_s = use->cpu_s, .delay_s = use->delay_s};
     }
-    if (m->peers.on) /* peers do not report during a run, so their next reports include that run */
+    if (m->peers.on) /* peers did not report during the last run, so their next reports include that run */
         kl_master_use_anew(m);
 }
 
 void kl_master_use_anew(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++)
-        m->members.list[i].use.cpu_s = m->members.list[i].use.delay_s = 0;
+        m->members.list[i].use = (cpu_report){0};
 }
 
 static const kl_worker_view *view_of(const kl_master *m, const member *one) {
@@ -51,29 +50,42 @@ void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *
     use->delay_s = head->delay_s;
 }
 
-/* If the CPU time of fewer tasks than this part is known, that of all tasks counts as unknown. */
+/* If the CPU time of fewer tasks than this part is known, the CPU time of all tasks counts as unknown. */
 static const double LEAST_KNOWN = 0.25;
 
-/* Add the CPU time of workers on the master's host, and all workers' delays. A worker's first report may only
- * show where the growth begins. The tasks before it count like the other tasks. Return false if too few tasks
- * have a known CPU time. */
+/* Seconds that were reported for `known` of `all` tasks. */
+typedef struct reported {
+    double s, all, known;
+} reported;
+
+static void add(reported *sum, const member *one, const kl_worker_view *v, double seconds) {
+    double tasks = v && one->use.cpu_s > 0 ? (double)v->run_unit_s.count : 0;
+    sum->s += seconds;
+    sum->all += tasks;
+    sum->known += one->use.grows ? fmax(0, tasks - one->use.tasks_before) : 0;
+}
+
+/* A worker's first report may only show where its growth begins. The tasks before it count like the others.
+ */
+static double seconds_of_all(const reported *sum) {
+    return sum->known > 0 ? sum->s * fmax(1, sum->all / sum->known) : sum->s;
+}
+
+/* Add the CPU time of workers on the master's host, and the delays of all workers. Return false if the CPU
+ * time of too few tasks is known. */
 static bool add_workers(const kl_master *m, kl_use *use) {
-    double known = 0;
+    reported local = {0}, delays = {0};
     for (size_t i = 0; i < m->members.count; i++) {
         const member *one = &m->members.list[i];
         const kl_worker_view *v = view_of(m, one);
-        use->delay_s += one->use.run_delay_s;
-        if (!v || strcmp(one->host, m->options.host) != 0 || !(one->use.run_cpu_s > 0))
-            continue;
-        use->local_s += one->use.run_cpu_s;
-        use->local_tasks += (double)v->run_unit_s.count;
-        known += (double)v->run_unit_s.count - one->use.tasks_before;
+        add(&delays, one, v, one->use.run_delay_s);
+        if (v && strcmp(one->host, m->options.host) == 0)
+            add(&local, one, v, one->use.run_cpu_s);
     }
-    if (known < use->local_tasks && known > 0) {
-        use->local_s *= use->local_tasks / known;
-        use->delay_s *= use->local_tasks / known;
-    }
-    return known >= LEAST_KNOWN * use->local_tasks;
+    use->local_s = seconds_of_all(&local);
+    use->local_tasks = local.all;
+    use->delay_s = seconds_of_all(&delays);
+    return local.known >= LEAST_KNOWN * local.all;
 }
 
 kl_use kl_master_use_so_far(const kl_master *m) {

@@ -23,11 +23,12 @@ typedef struct scene {
     member worker;
 } scene;
 
+/* Begin a run, organised by peers or not. As in the master, the last run's way is known until then. */
 static void begin_run(scene *s, bool peers) {
-    s->master.peers.on = peers;
     s->master.run.running = true;
-    s->view.run_unit_s.count = 0;
+    s->master.run.done = s->view.run_unit_s.count = 0;
     kl_master_use_begins(&s->master);
+    s->master.peers.on = peers;
 }
 
 static void open_scene(scene *s) {
@@ -44,10 +45,13 @@ static void open_scene(scene *s) {
 static void report(scene *s, uint64_t tasks, double cpu_s) {
     kl_master_use_told(&s->master, &s->worker, &(kl_results_head){.cpu_s = cpu_s, .delay_s = cpu_s / 10});
     s->view.run_unit_s.count += tasks;
+    s->master.run.done += tasks;
 }
 
+/* Check the use of `tasks` tasks. 0: it is not known. */
 static void check_use(const scene *s, double tasks, double each_s) {
     kl_use use = kl_master_use_so_far(&s->master);
+    assert_true(use.tasks == tasks);
     assert_true(use.local_tasks == tasks);
     assert_true(fabs(use.local_s - tasks * each_s) < 1e-9);
     assert_true(fabs(use.delay_s - tasks * each_s / 10) < 1e-9);
@@ -117,7 +121,7 @@ static void a_master_that_takes_over_counts_from_its_first_report(void **state) 
     begin_run(&s, false);
     report(&s, 10, 1);
     begin_run(&s, false);
-    s.view.run_unit_s.count = 20; /* tasks that the worker did as a peer */
+    s.view.run_unit_s.count = s.master.run.done = 20; /* tasks that the worker did as a peer */
     kl_master_use_anew(&s.master);
     report(&s, 10, 50);
     check_use(&s, 0, 0);

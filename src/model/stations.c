@@ -174,7 +174,8 @@ typedef struct spilling {
 } spilling;
 
 static const spilling INPUT = {0.05e-9, 0.05e-9, 0.14e-9}, RESULT = {0, 0.25e-9, 0.25e-9};
-/* An encrypted message passes through memory several times on each side. A second for a byte is no limit. */
+/* An encrypted message passes through memory several times on each side. 1 s for a byte means: no
+ * limit. */
 static const spilling ENCRYPTED = {1e-9, 1e-9, 1};
 
 static double outside_caches(double workers, double chunk_bytes) {
@@ -302,13 +303,13 @@ bool kl_load_known(const kl_load *l) {
 /* if a run has more chunks per worker than this, its policy is assumed to deal smaller and smaller chunks */
 static const double SEVERAL = 2;
 
-/* Return the number of tasks in a chunk that the master can just deal in time. On encrypted sockets, most of
- * the time for an answer belongs to the bytes of its tasks, which larger chunks do not save. */
+/* Return the number of tasks in a chunk that the master can just deal in time. On encrypted sockets, the
+ * part of an answer's time that depends on bytes is left out, because larger chunks do not save it. */
 static double dealt_in_time(const kl_load *l, double workers) {
     double mean = l->use.tasks / l->chunks, fixed = 1;
     if (is_encrypted(l))
         fixed = kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
-    double served = (workers - 1) * among_many(l) * l->answer_s / l->task_s;
+    double served = l->task_s > 0 ? (workers - 1) * among_many(l) * l->answer_s / l->task_s : 0;
     return fmax(1, fmin(fixed * served, mean));
 }
 

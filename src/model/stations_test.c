@@ -422,6 +422,12 @@ static void chunks_are_never_more_than_tasks(void **state) {
     kl_load dear = halves;
     dear.answer_s = 1e-3; /* this master is too slow to deal single tasks to many workers */
     assert_true(kl_model_chunks(&dear, 32) < kl_model_chunks(&halves, 32));
+    /* larger chunks do not save the time to encrypt large inputs */
+    dear.copy_s = 1e-9;
+    assert_true(kl_model_chunks(&dear, 32) < kl_model_chunks(&halves, 32));
+    dear.to_workers = 1;
+    dear.use.bytes = 1e9;
+    assert_true(kl_model_chunks(&dear, 32) > 0.9 * kl_model_chunks(&halves, 32));
     kl_load each = {.workers = 2, .chunks = tasks, .use = {.tasks = tasks}};
     assert_true(kl_model_chunks(&each, 1) == tasks);
     assert_true(kl_model_chunks(&each, 64) == tasks);

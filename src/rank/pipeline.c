@@ -254,7 +254,9 @@ static kl_act use_tries(kl_rank *k) {
 /* If rows are to move, first wait until all boundaries that this rank has sent have arrived. Until then, the
  * rows with these boundaries must stay in memory. */
 static kl_act await_sent_if_rows_move(kl_rank *k) {
-    return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
+    if (!k->exchange.moves)
+        return KL_GO_ON;
+    return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &k->flow.going});
 }
 
 static kl_act exchange_if_rows_move(kl_rank *k) {

@@ -16,7 +16,7 @@
 
 enum { MOST = 9, SWEEPS_MOST = 64, MAILS = 4096, PAGE = 4, TRUE_RANKS = 2, POISON = 0xa5 };
 
-static const double LATENCY_S = 2e-5, REST_S = 1e-4;
+static const double LATENCY_S = 2e-5, REST_S = 1e-4, POST_S = 1e-6;
 
 typedef enum loop_kind {
     RANGED,
@@ -89,7 +89,7 @@ typedef struct actor {
     actor_state state;
     kl_loop_call call;
     kl_action action;
-    double now_s;
+    double now_s, told_s; /* told_s: the time that the rank knows; it may be older, after untimed actions */
     int sweep;
     double began_s;
     /* two arrays of n · inner cells; cells of rows on other ranks are poisoned, so that an access is an
@@ -513,6 +513,7 @@ static void carry_out(world *w, uint32_t r) {
         break;
     case KL_POST:
         post(w, r);
+        a->now_s += POST_S;
         break;
     case KL_SHARE:
         share(w, r);
@@ -582,6 +583,11 @@ static double ready_s(const world *w, uint32_t r) {
 
 /* Let the actor (a rank) that can continue first do one action. Messages take time, so no message that is
  * sent later can reach this actor earlier. */
+/* Return whether the driver does not read the clock after this action. */
+static bool keeps_time(const kl_action *a) {
+    return a->act > KL_GIVE && a->untimed && !(a->act == KL_LOOK && a->set->open);
+}
+
 static bool step(world *w) {
     uint32_t first = 0;
     for (uint32_t r = 1; r < w->scene->ranks; r++)
@@ -597,7 +603,11 @@ static bool step(world *w) {
     if (a->state == MEETS)
         leave_meeting(w, first);
     a->state = CALLS;
-    a->action = *kl_rank_act(&a->rank, a->now_s);
+    if (!keeps_time(&a->action))
+        a->told_s = a->now_s;
+    a->action = *kl_rank_act(&a->rank, a->told_s);
+    if (a->action.act == KL_GIVE && a->rank.meter.on)
+        assert_true(a->rank.now_s == a->now_s); /* the time of the body begins here */
     carry_out(w, first);
     return true;
 }

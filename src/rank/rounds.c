@@ -103,6 +103,8 @@ static kl_act hook(kl_rank *k, bool at_end) {
         return kl_ask(k, (kl_action){.act = KL_QUANTUM, .again = true});
     if (kl_content_unweighed(&k->content))
         return kl_content_weigh(k, list_present(k));
+    if (k->action.untimed)
+        return kl_ask(k, (kl_action){.act = KL_CLOCK, .again = true});
     r->mine = kl_meter_report(&k->meter, kl_layout_next(&k->layout), k->kind->sweep_done(k), k->now_s);
     kl_content_tell(&k->content, &k->layout, &r->mine);
     r->reported = true;
