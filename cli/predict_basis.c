@@ -182,9 +182,13 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
     return KILTER_OK;
 }
 
-static double measured(const kl_report *r, const char *kind) {
-    double value = kl_report_measured(r, kind);
+/* Return the value; 0: it is impossible or not known. */
+static double possible(double value) {
     return value > 0 && value < MOST ? value : 0;
+}
+
+static double measured(const kl_report *r, const char *kind) {
+    return possible(kl_report_measured(r, kind));
 }
 
 /* Return the start-up time of a message when no other message is on the network. The model of shared
@@ -209,37 +213,88 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
     return count > 0 ? &r->iterations[count - 1] : NULL;
 }
 
-/* Read the load on shared resources. The record contains this load only for the last run in which a master
- * gave out the tasks. The caller multiplies the recorded work by the returned factor of kl_load_fit(). */
-static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
-    double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
+/* The latest similar runs, without other runs between them; at most RUNS_ALIKE runs. */
+typedef struct alike {
+    uint64_t first; /* number of the first of these runs */
+    double runs;    /* number of these runs; the values below are sums over them */
+    double work_s, elapsed_s, chunks, bytes_out, bytes_in;
+} alike;
+
+static void add_run(alike *a, const kl_report_iteration *it) {
+    a->first = it->run;
+    a->runs++;
+    a->work_s += work_of(it).work_s;
+    a->elapsed_s += it->elapsed_s;
+    a->chunks += (double)it->chunks;
+    a->bytes_out += it->bytes_out;
+    a->bytes_in += it->bytes_in;
+}
+
+/* Leave out the record's first run, in which caches and connections were still cold, unless it is the run
+ * `it`. */
+static alike alike_runs(const kl_report *r, const kl_report_iteration *it) {
+    alike a = {0};
+    add_run(&a, it);
+    for (const kl_report_iteration *i = it - 1; i > r->iterations && a.runs < RUNS_ALIKE; i--) {
+        if (!is_whole(i) || by_peers(i) || i->workers != it->workers || i->tasks_done != it->tasks_done)
+            break;
+        add_run(&a, i);
+    }
+    return a;
+}
+
+/* Set the CPU time and other costs of a run to their means over similar runs. */
+static kilter_status read_use(const kl_report *r, const alike *a, kl_use *use, kilter_error *error) {
+    enum { FARM, CALLBACKS, LOCAL, TASKS, DELAY, MESSAGES, MEANS };
+    kl_report_mean mean[MEANS] = {[FARM] = {"farm_cpu_s", 0},   [CALLBACKS] = {"callbacks_cpu_s", 0},
+                                  [LOCAL] = {"local_cpu_s", 0}, [TASKS] = {"local_tasks", 0},
+                                  [DELAY] = {"delay_s", 0},     [MESSAGES] = {"messages", 0}};
+    kilter_status status = kl_report_means(r->path, a->first, mean, MEANS, error);
+    use->farm_s = possible(mean[FARM].value);
+    use->callbacks_s = possible(mean[CALLBACKS].value);
+    use->local_s = possible(mean[LOCAL].value);
+    use->local_tasks = fmin(possible(mean[TASKS].value), use->tasks);
+    use->delay_s = possible(mean[DELAY].value);
+    use->messages = possible(mean[MESSAGES].value);
+    return status;
+}
+
+/* Read the load on shared resources. The record contains this load only for runs in which a master gave out
+ * the tasks, and the load must be that of the last of these runs. The caller multiplies the recorded work by
+ * *alone, the factor of kl_load_fit(). */
+static kilter_status learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it,
+                                const alike *a, double *alone, kilter_error *error) {
+    double bytes = (a->bytes_out + a->bytes_in) / a->runs;
     if (!is_whole(it) || it != last_measured(r))
-        return 1;
-    b->load = (kl_load){.use = {.farm_s = measured(r, "farm_cpu_s"),
-                                .callbacks_s = measured(r, "callbacks_cpu_s"),
-                                .local_s = measured(r, "local_cpu_s"),
-                                .local_tasks = fmin(measured(r, "local_tasks"), (double)it->tasks_done),
-                                .delay_s = measured(r, "delay_s"),
-                                .tasks = (double)it->tasks_done,
-                                .messages = measured(r, "messages"),
+        return KILTER_OK;
+    b->load = (kl_load){.use = {.tasks = (double)it->tasks_done,
                                 .bytes = bytes,
                                 .cores = (uint32_t)fmin(measured(r, "cores"), WORKERS_MOST)},
                         .workers = it->workers,
-                        .chunks = (double)it->chunks,
+                        .chunks = a->chunks / a->runs,
                         .answer_s = measured(r, "answer_s"),
-                        .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
-                        .per_byte_s = per_byte_s,
+                        .to_workers = bytes > 0 ? a->bytes_out / a->runs / bytes : 0.5,
+                        .per_byte_s = measured(r, byte_kind(r)),
                         .copy_s = measured(r, "copy_per_byte_s"),
                         .near_s = measured(r, "near_message_s"),
                         .woken_s = measured(r, "answer_woken_s"),
                         .awake_s = measured(r, "answer_awake_s")};
-    return kl_load_fit(&b->load, work_of(it).work_s / (double)it->tasks_done, it->elapsed_s);
+    kilter_status status = read_use(r, a, &b->load.use, error);
+    *alone = kl_load_fit(&b->load, a->work_s / a->runs / b->load.use.tasks, a->elapsed_s / a->runs);
+    return status;
 }
 
-static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
+static kilter_status learn_from(kl_basis *b, const kl_report *r, const kl_report_iteration *it,
+                                kilter_error *error) {
+    static const char *const work_from[] = {"the run's work, on a worker of the mean speed",
+                                            "mean of the last similar runs, on a worker of the mean speed"};
+    static const char *const mean_from[] = {"the run's work over its tasks",
+                                            "mean of the last similar runs"};
     const work w = work_of(it);
-    double bytes = (it->bytes_out + it->bytes_in) * w.times, alone = learn_load(b, r, it);
-    double work_s = alone * w.work_s, mean_s = work_s / w.tasks;
+    const alike a = alike_runs(r, it);
+    double bytes = (it->bytes_out + it->bytes_in) * w.times, alone = 1;
+    kilter_status status = learn_load(b, r, it, &a, &alone, error);
+    double work_s = alone * a.work_s / a.runs, mean_s = work_s / w.tasks;
     b->run = it->run;
     b->workers = (uint32_t)w.workers;
     b->rate = w.rate;
@@ -247,7 +302,7 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
     compare_runs(b, it);
-    learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
+    learn(b, KL_IN_WORK_S, work_s, work_from[a.runs > 1]);
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");
     learn(b, KL_IN_STARTUP_S, startup_s(r), "measured by the farm");
@@ -258,8 +313,9 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
           "from the end of the previous run to the beginning of this run");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");
-    learn(b, KL_IN_TASK_MEAN_S, mean_s, "the run's work over its tasks");
+    learn(b, KL_IN_TASK_MEAN_S, mean_s, mean_from[a.runs > 1]);
     learn(b, KL_IN_TASK_SD_S, task_cv(it) * mean_s, "spread of the tasks on each worker");
+    return status;
 }
 
 static int fastest_first(const void *a, const void *b) {
@@ -301,8 +357,9 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
         status = note_measured(b, report, error);
     if (status == KILTER_OK && is_whole(it))
         status = kl_report_rounds(path, it->run, it->workers, &b->part, &b->part_count, error);
+    if (status == KILTER_OK)
+        status = learn_from(b, report, it, error);
     if (status == KILTER_OK) {
-        learn_from(b, report, it);
         b->record = strdup(path);
         b->program = strdup(report->run.program);
         b->cut = is_whole(it) ? NULL : strdup(it->status ? it->status : "");

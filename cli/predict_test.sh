@@ -57,6 +57,29 @@ if command -v sqlite3 >/dev/null; then
     holds peers.out 'peers.kilter, run 3 of squares'
 fi
 
+# the costs of the latest similar runs are averaged, so that a single dear run counts little; the first run does not count
+if command -v sqlite3 >/dev/null; then
+    # costly FILE CPU_S…: copy the record, and give its runs these CPU times of local workers
+    costly() {
+        local file=$1 run=0 cpu_s
+        shift
+        cp finished.kilter "$file"
+        for cpu_s; do
+            sqlite3 "$file" "INSERT INTO measurement(at_s, kind, value, count)
+                SELECT began_s + 2.2, value, CASE value WHEN 'local_cpu_s' THEN $cpu_s WHEN 'local_tasks' THEN 120 WHEN 'cores' THEN 2
+                    WHEN 'messages' THEN 24 ELSE 0.5 END, 1 FROM iteration, json_each('[\"farm_cpu_s\",\"local_cpu_s\",\"local_tasks\",\"cores\",\"messages\"]') WHERE run = $run"
+            run=$((run + 1))
+        done
+        "$kilter" predict --verbose "$file" | sed "s/$file/a.kilter/" >"$file.out"
+    }
+    costly once.kilter 8 1 3
+    costly equal.kilter 1 2 2
+    costly last.kilter 1 3 3
+    holds equal.kilter.out "the master's core"
+    same equal.kilter.out once.kilter.out "the mean of two costs"
+    ! cmp -s equal.kilter.out last.kilter.out || fail "other costs give the same forecast"
+fi
+
 # --speeds and --hosts predict for other workers
 "$kilter" predict --verbose $example --speeds 2x0.5,1 >speeds.out
 holds speeds.out '3, the fastest first, together 2 times as fast as one worker'

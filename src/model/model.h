@@ -98,9 +98,10 @@ double kl_station_rate(const kl_station *station, double away_s, uint32_t worker
 /* How much the tasks of a run use each shared resource. */
 typedef struct kl_load {
     kl_use use;
-    double task_s;     /* seconds that one task would take if its worker were alone on the machine */
-    double beyond;     /* measured time of a task, divided by the time that the model computes from task_s and
-                          from sharing */
+    double task_s; /* seconds that one task would take if its worker were alone on the machine */
+    double wait_s; /* seconds per task for which a worker waits for something that the model does not name */
+    double beyond; /* measured time of a task, divided by the time that the model computes from task_s and
+                      from sharing */
     uint32_t workers;  /* number of workers in the measured run */
     double chunks;     /* number of chunks in the measured run */
     double answer_s;   /* seconds that the dealing thread of the master works for one chunk */

@@ -101,8 +101,8 @@ static double wake_s(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmax(0, l->woken_s - l->awake_s) : WAKE_S;
 }
 
-/* Return how many more CPU seconds the master's process needs with this number of chunks than in the measured
- * run. A message is assumed to cost as much as in the measured run. */
+/* Return the CPU seconds that the messages of additional chunks would cost the master, if each cost as much
+ * as in the measured run. */
 static double added_s(const kl_load *l, double chunks) {
     return message_part(l) * l->use.farm_s * (chunks / l->chunks - 1);
 }
@@ -117,10 +117,34 @@ static bool is_encrypted(const kl_load *l) {
     return l->copy_s >= NEAR_BYTE_S;
 }
 
-/* Return added_s(). If there are more chunks than in the measured run, each additional message costs less by
- * the factor among_many(). */
-static double more_s(const kl_load *l, double chunks) {
-    double change_s = added_s(l, chunks);
+/* Return the probability that a thread wakes on an idle core, and another idle thread for it. The more
+ * workers, the more often their cores are awake. */
+static double asleep_part(const kl_load *l, uint32_t workers) {
+    double alone = fmin(1, l->use.cores / (double)workers);
+    return alone * alone;
+}
+
+/* Return the mean cost of a message, as a part of its cost for a thread that has slept. Tasks that compute
+ * keep the cores awake, whatever the number of workers. */
+static double message_cost(const kl_load *l, uint32_t workers) {
+    return among_many(l) + (1 - among_many(l)) * asleep_part(l, workers);
+}
+
+/* COMPUTES: workers that compute for less than this part of a task's time are assumed to wake once per task.
+ */
+static const double COMPUTES = 0.5;
+
+static bool wakes_in_tasks(const kl_load *l) {
+    return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
+}
+
+/* Return how many more CPU seconds the master's process needs with this number of workers and chunks than in
+ * the measured run. If tasks compute, only additional messages cost less, by the factor among_many(). */
+static double more_s(const kl_load *l, uint32_t workers, double chunks) {
+    double change_s = added_s(l, chunks), messages_s = message_part(l) * l->use.farm_s;
+    double cheaper = message_cost(l, workers) / message_cost(l, l->workers);
+    if (wakes_in_tasks(l))
+        return messages_s * (chunks / l->chunks * cheaper - 1);
     return change_s > 0 ? among_many(l) * change_s : change_s;
 }
 
@@ -138,17 +162,18 @@ typedef struct cpu_use {
 
 /* Return the CPU seconds of the master's busiest thread for messages. One thread deals, others send and
  * receive. */
-static double thread_s(const kl_load *l, double chunks) {
+static double thread_s(const kl_load *l, uint32_t workers, double chunks) {
     double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks);
-    double times = 1 + more_s(l, chunks) / l->use.farm_s;
+    double times = 1 + more_s(l, workers, chunks) / l->use.farm_s;
     return times * fmax(l->answer_s * l->chunks, others_s);
 }
 
-static cpu_use cpu_of(const kl_load *l, double chunks) {
-    double own_s = l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
+static cpu_use cpu_of(const kl_load *l, uint32_t workers, double chunks) {
+    double own_s = l->use.farm_s + l->use.callbacks_s + more_s(l, workers, chunks);
     double theirs_s =
         l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) * local_part(l);
-    return (cpu_use){own_s / l->use.tasks, thread_s(l, chunks) / l->use.tasks, theirs_s / l->use.tasks};
+    return (cpu_use){own_s / l->use.tasks, thread_s(l, workers, chunks) / l->use.tasks,
+                     theirs_s / l->use.tasks};
 }
 
 /* --- how CPU time grows with the number of workers --- */
@@ -215,23 +240,23 @@ static void spill_all(const kl_load *l, uint32_t workers, double chunks, cpu_use
     spill(l, workers, chunks, l->use.bytes - in, is_encrypted(l) ? &ENCRYPTED : &RESULT, cpu);
 }
 
-/* SWITCH_S: seconds that a worker loses when it wakes, if another worker has used its core and caches.
- * COMPUTES: workers that compute for less than this part of a task's time are assumed to wake once per task.
- */
-static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
+/* seconds that a worker loses when it wakes, if another worker has used its core and caches */
+static const double SWITCH_S = 5e-6;
+/* LEAST_WAKE_S: CPU seconds of a worker for a task that only sleeps and wakes on a core that is awake.
+ * BYTE_S: CPU seconds of a worker for a byte, at most, if it is not encrypted. */
+static const double LEAST_WAKE_S = 7e-6, BYTE_S = 0.25e-9;
 
-static bool wakes_in_tasks(const kl_load *l) {
-    return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
+/* Return the CPU seconds of a worker for a task that would remain on a core that is awake. */
+static double awake_task_s(const kl_load *l) {
+    return LEAST_WAKE_S + (is_encrypted(l) ? l->copy_s : BYTE_S) * l->use.bytes / l->use.tasks;
 }
 
 double kl_model_roused_s(const kl_load *l, uint32_t workers) {
-    double alone_then = fmin(1, l->use.cores / (double)l->workers),
-           alone = fmin(1, l->use.cores / (double)workers);
     if (!wakes_in_tasks(l))
         return 0;
-    double asleep_s = (1 - among_many(l)) * l->use.local_s / l->use.local_tasks;
-    double each_s = fmin(wake_s(l), asleep_s);
-    return each_s * (alone_then * alone_then - alone * alone) * local_part(l);
+    double rouse_s = fmax(0, l->use.local_s / l->use.local_tasks - awake_task_s(l));
+    double asleep = asleep_part(l, l->workers) - asleep_part(l, workers);
+    return fmin(wake_s(l), rouse_s) * asleep * local_part(l);
 }
 
 /* On some virtual machines, a switch of processes costs more if more processes take turns. There the CPU time
@@ -249,7 +274,7 @@ static double switches_dearer(const kl_load *l, uint32_t workers) {
 /* Return the CPU seconds of a task with this number of workers, without the time that switches cost.
  * CPU time on the workers' host grows by the factor `times`. */
 static cpu_use cpu_at(const kl_load *l, uint32_t workers, double chunks, double times) {
-    cpu_use cpu = cpu_of(l, chunks);
+    cpu_use cpu = cpu_of(l, workers, chunks);
     double theirs = times * dearer(l, workers), own = l->apart ? 1 : theirs;
     spill_all(l, workers, chunks, &cpu);
     cpu.theirs_s -= kl_model_roused_s(l, workers);
@@ -273,8 +298,8 @@ static kl_station cores_of(const kl_load *l, cpu_use cpu) {
 
 /* Return the CPU seconds for sending and receiving on the master's host. A worker is assumed to need as much
  * for a message as the master does. */
-static double sending_s(const kl_load *l, double chunks) {
-    double farm_s = l->use.farm_s + more_s(l, chunks);
+static double sending_s(const kl_load *l, uint32_t workers, double chunks) {
+    double farm_s = l->use.farm_s + more_s(l, workers, chunks);
     return fmin(l->use.local_s, farm_s * local_part(l)) + (l->apart ? 0 : farm_s);
 }
 
@@ -341,14 +366,17 @@ static double stay(const kl_load *l) {
     return fmax(0, fmin(1, (1 - computes) / (1 - COMPUTES)));
 }
 
-/* Return the cores as a station, if all were as busy as the core of the master's busiest thread. That core
- * does the work of this thread and its part of the other work. With few workers, the system can keep it for
- * the thread. */
+/* The core of the master's busiest thread does this part of the thread's work more than its share of all
+ * work. The system moves other threads away for the rest. */
+static const double BESIDE = 0.5;
+
+/* Return the cores as a station, if all were as busy as the core of the master's busiest thread. With few
+ * workers, the system can keep this core for the thread. */
 static kl_station masters_core_of(const kl_load *l, uint32_t workers, cpu_use cpu) {
     kl_station station = cores_of(l, cpu);
     double beyond_cores = 1 - fmin(1, l->use.cores / (workers * local_part(l)));
     if (!l->apart && !l->even)
-        station.task_s += stay(l) * beyond_cores * cpu.thread_s * (l->use.cores - 1.0);
+        station.task_s += BESIDE * stay(l) * beyond_cores * cpu.thread_s * (l->use.cores - 1.0);
     return station;
 }
 
@@ -369,7 +397,7 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     double longest_s = 0;
     if (!kl_load_known(l))
         return 0;
-    stations_of(l, l->workers, cpu_of(l, chunks), stations);
+    stations_of(l, l->workers, cpu_of(l, l->workers, chunks), stations);
     stations[KL_SHARED_CORE] = (kl_station){0, 1}; /* a least time: the system may use all cores evenly */
     for (int i = 0; i < STATIONS; i++)
         longest_s = fmax(longest_s, l->use.tasks * stations[i].task_s / stations[i].servers);
@@ -406,14 +434,15 @@ static double switching_s(const kl_load *l, uint32_t workers, cpu_use cpu) {
 }
 
 static kl_limit limit_of(const kl_load *l, uint32_t workers, double cpu_times) {
-    kl_limit limit = {.what = KL_SHARED_NOTHING, .times = 1, .known = true};
+    double alone_s = l->task_s + l->wait_s;
+    kl_limit limit = {.what = KL_SHARED_NOTHING, .times = alone_s / l->task_s, .known = true};
     kl_station stations[STATIONS];
     double chunks = kl_model_chunks(l, workers);
     cpu_use cpu = cpu_at(l, workers, chunks, cpu_times);
     cpu.theirs_s += switching_s(l, workers, cpu);
     stations_of(l, workers, cpu, stations);
     for (int i = KL_SHARED_CORES; i < STATIONS; i++) {
-        double rate = rate_of(stations, i, l->task_s, workers);
+        double rate = rate_of(stations, i, alone_s, workers);
         double times = workers / (rate * l->task_s);
         if (times > limit.times)
             limit = (kl_limit){.what = (kl_shared)i,
@@ -421,7 +450,7 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers, double cpu_times) {
                                .used = rate * stations[i].task_s / stations[i].servers,
                                .known = true};
     }
-    limit.sending = fmin(1, sending_s(l, chunks) / host_s(l, cpu) / l->use.tasks);
+    limit.sending = fmin(1, sending_s(l, workers, chunks) / host_s(l, cpu) / l->use.tasks);
     return limit;
 }
 
@@ -471,20 +500,35 @@ static void fit_cores(kl_load *l, double elapsed_s) {
     l->even |= masters_core_of(l, l->workers, cpu).task_s / l->use.cores * l->use.tasks > EVENLY * elapsed_s;
 }
 
-/* Set `beyond`, the factor by which tasks took longer than the model computes. The factor is assumed to be
- * the same for other numbers of workers. Workers may wait during tasks or between them, so the measured time
- * of a task may not include all waiting. Therefore `beyond` is 1 if the computed time lies between the
- * measured time of a task and a worker's whole time per task. */
+/* Return the ratio of a task's time in the measured run to its time alone. Workers may wait during tasks or
+ * between them, so the measured time of a task may not include all waiting. Therefore the computed ratio
+ * holds if it lies between the measured time of a task and a worker's whole time per task. */
+static double measured_times(const kl_load *l, double alone, double elapsed_s) {
+    double times = limit_of(l, l->workers, 1).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
+    return fmax(1 / alone, fmin(times, cycle_s / l->task_s));
+}
+
+enum { WAIT_STEPS = 4 };
+
+/* Set `wait_s` and `beyond` so that the model computes this ratio for the measured run. Where tasks took
+ * longer than computed, workers are assumed to wait for something that takes equally long for any number of
+ * workers. Only what waiting cannot explain is assumed to grow with the time that sharing adds. */
+static void fit_times(kl_load *l, double times) {
+    for (int i = 0; i < WAIT_STEPS; i++)
+        l->wait_s = fmax(0, l->wait_s + (times - limit_of(l, l->workers, 1).times) * l->task_s);
+    l->beyond = times / limit_of(l, l->workers, 1).times;
+}
+
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
     l->task_s = alone * task_s;
     l->beyond = 1;
+    l->wait_s = 0;
     if (kl_load_known(l)) {
         fit_link(l, elapsed_s);
         fit_cores(l, elapsed_s);
-        double times = limit_of(l, l->workers, 1).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
-        l->beyond = fmax(1 / alone / times, fmin(1, cycle_s / l->task_s / times));
+        fit_times(l, measured_times(l, alone, elapsed_s));
     }
     return alone;
 }

@@ -227,14 +227,14 @@ static void a_busy_master_slows_the_workers_of_its_core(void **state) {
     const kl_load sleeps = sleeping();
     kl_limit limit = kl_model_limit(&sleeps, 64);
     assert_int_equal(limit.what, KL_SHARED_CORE);
-    /* the master's core does 0.1 ms of the master's work and half of the workers' work for each task */
-    assert_true(limit.times > 0.95 * 64 * 0.15 && limit.times < 1.05 * 64 * 0.15 && limit.used > 0.99);
+    /* for each task, the master's core does half of all work, 0.1 ms, and a quarter of the thread's work */
+    assert_true(limit.times > 0.95 * 64 * 0.125 && limit.times < 1.05 * 64 * 0.125 && limit.used > 0.99);
     kl_load two = sleeps, even = sleeps, apart = sleeps;
     two.answer_s /= 2; /* two threads of the master can use two cores */
-    assert_true(kl_model_limit(&two, 64).times < 0.9 * limit.times);
+    assert_true(kl_model_limit(&two, 64).times < 0.92 * limit.times);
     even.even = true;
     assert_int_equal(kl_model_limit(&even, 64).what, KL_SHARED_CORES);
-    assert_true(kl_model_limit(&even, 64).times < 0.75 * limit.times);
+    assert_true(kl_model_limit(&even, 64).times < 0.85 * limit.times);
     apart.apart = true;
     assert_int_equal(kl_model_limit(&apart, 64).what, KL_SHARED_MESSAGES);
     assert_true(kl_model_limit(&sleeps, 2).what != KL_SHARED_CORE);
@@ -253,9 +253,9 @@ static void a_busy_master_slows_the_workers_of_its_core(void **state) {
 /* If a run took less time than the master's core alone would need, the cores were used evenly. */
 static void a_quick_run_shows_that_cores_are_used_evenly(void **state) {
     (void)state;
-    kl_load quick = sleeping(), slow = sleeping(); /* the master's core needs 0.15 s */
-    kl_load_fit(&quick, 1e-3, 0.11);
-    kl_load_fit(&slow, 1e-3, 0.16);
+    kl_load quick = sleeping(), slow = sleeping(); /* the master's core needs 0.125 s */
+    kl_load_fit(&quick, 1e-3, 0.1);
+    kl_load_fit(&slow, 1e-3, 0.13);
     assert_true(quick.even && !slow.even);
 }
 
@@ -340,22 +340,30 @@ static void few_workers_wake_idle_cores(void **state) {
     static const struct {
         double local_s;          /* CPU seconds of 1000 tasks of 1 ms */
         double woken_s, awake_s; /* measured CPU seconds of the master for an answer; 0: not measured */
+        double bytes;            /* bytes of the 1000 tasks */
         /* numbers of workers in the measured run and in the forecast, on 2 cores */
         uint32_t measured, workers;
-        double least_saved_s, most_saved_s; /* limits for the CPU seconds per task that the forecast saves */
+        double saved_s; /* CPU seconds per task that the forecast saves */
     } rows[] = {
-        {0.016, 0, 0, 2, 2, 0, 0}, /* the same number of workers as in the measured run saves nothing */
-        {0.030, 0, 0, 2, 4, 13.4e-6,
-         13.6e-6}, /* twice the number of workers saves three quarters of the cost of waking */
-        {0.030, 0, 0, 2, 32, 17.8e-6, 18e-6}, /* many workers save nearly all of the cost of waking */
-        {0.030, 0, 0, 8, 16, 0.8e-6, 0.9e-6}, /* the measured run contains little of the cost of waking */
-        {0.004, 0, 0, 2, 4, 1.7e-6,
-         1.9e-6},                /* the forecast cannot save more than a part of the CPU time that was used */
-        {0.6, 0, 0, 2, 4, 0, 0}, /* workers that compute most of the time hardly ever wake */
-        {0.030, 100e-6, 50e-6, 2, 4, 11e-6,
-         12e-6}, /* with this measured cost, half of the CPU time is lost by waking */
-        {0.030, 14e-6, 10e-6, 2, 4, 2.9e-6, 3.1e-6}, /* the measured cost of waking is small */
-        {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* the measured cost of waking is 0 */
+        /* the same number of workers as in the measured run saves nothing */
+        {0.016, 0, 0, 0, 2, 2, 0},
+        /* without waking, a task needs 7 µs; twice the number of workers saves three quarters of the rest */
+        {0.016, 0, 0, 0, 2, 4, 6.75e-6},
+        {0.016, 0, 0, 0, 2, 32, 9e-6 * (1 - 1.0 / 256)},
+        /* the measured run contains little of the cost of waking */
+        {0.016, 0, 0, 0, 8, 16, 9e-6 * (1.0 / 16 - 1.0 / 64)},
+        /* waking costs at most 25 µs, or what the master's waking costs */
+        {0.060, 0, 0, 0, 2, 4, 18.75e-6},
+        {0.060, 100e-6, 60e-6, 0, 2, 4, 30e-6},
+        {0.060, 14e-6, 10e-6, 0, 2, 4, 3e-6},
+        {0.060, 20e-6, 30e-6, 0, 2, 4, 0},
+        /* a task that needs less than 7 µs does not wake a core */
+        {0.004, 0, 0, 0, 2, 4, 0},
+        /* each byte may cost 0.25 ns, awake or not */
+        {0.016, 0, 0, 2e7, 2, 4, 3e-6},
+        {0.016, 0, 0, 4e7, 2, 4, 0},
+        /* workers that compute most of the time hardly ever wake */
+        {0.6, 0, 0, 0, 2, 4, 0},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_load load = computing();
@@ -363,10 +371,55 @@ static void few_workers_wake_idle_cores(void **state) {
         load.workers = rows[i].measured;
         load.woken_s = rows[i].woken_s;
         load.awake_s = rows[i].awake_s;
+        load.use.bytes = rows[i].bytes;
         double saved_s = kl_model_roused_s(&load, rows[i].workers);
-        if (saved_s < rows[i].least_saved_s || saved_s > rows[i].most_saved_s)
+        if (fabs(saved_s - rows[i].saved_s) > 1e-12)
             fail_msg("row %d: %g s", (int)i, saved_s);
     }
+}
+
+/* With more workers than cores, the master finds its cores awake, so all its messages cost less. Tasks that
+ * compute keep the cores awake anyway. */
+static void messages_cost_less_on_cores_that_are_awake(void **state) {
+    (void)state;
+    kl_load sleeps = computing(), plain;
+    sleeps.apart = true; /* the master's messages are a station of their own */
+    sleeps.use.local_s = 0.1;
+    sleeps.use.farm_s = 0.2;
+    sleeps.chunks = 1000; /* each chunk has one task, for any number of workers */
+    sleeps.answer_s = 0;
+    sleeps.woken_s = 30e-6;
+    sleeps.awake_s = 10e-6;
+    plain = sleeps;
+    plain.awake_s = plain.woken_s;
+    assert_true(kl_model_limit(&plain, 256).what == KL_SHARED_MESSAGES);
+    double part = kl_model_limit(&sleeps, 256).times / kl_model_limit(&plain, 256).times;
+    assert_true(fabs(part - 1.0 / 3) < 0.01);
+    sleeps.workers = 256; /* from a run with many workers, a forecast for few makes each message dearer */
+    plain.workers = 256;
+    assert_true(kl_model_limit(&sleeps, 2).times > 1.1 * kl_model_limit(&plain, 2).times);
+    sleeps.use.local_s = plain.use.local_s = 0.6;
+    sleeps.workers = plain.workers = 2;
+    assert_true(kl_model_limit(&sleeps, 256).times == kl_model_limit(&plain, 256).times);
+}
+
+/* A wait that the model does not explain takes equally long for any number of workers. So it matters little
+ * where a resource is the limit. */
+static void unexplained_waiting_does_not_grow(void **state) {
+    (void)state;
+    kl_load waits = computing(), plain;
+    waits.use.local_s = 0.1;
+    waits.workers = 2;
+    plain = waits;
+    kl_load_fit(&plain, 1e-3, 0.5); /* two workers need 1 ms for each task */
+    kl_load_fit(&waits, 1e-3, 0.5);
+    waits.use.delay_s = 0.2;
+    kl_load_fit(&waits, 1.25e-3, 0.625); /* now they need 1.25 ms, of which 0.2 ms are a delay */
+    assert_true(waits.wait_s > 0.1e-3 && waits.wait_s < 0.3e-3 && fabs(waits.beyond - 1) < 1e-3);
+    double few = kl_model_limit(&waits, 2).times * waits.task_s / (kl_model_limit(&plain, 2).times * 1e-3);
+    double many =
+        kl_model_limit(&waits, 256).times * waits.task_s / (kl_model_limit(&plain, 256).times * 1e-3);
+    assert_true(few > 1.2 && many < 1.02);
 }
 
 static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
@@ -381,8 +434,9 @@ static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
     assert_true(kl_model_limit(&cheap, 32).times > 1.05 * kl_model_limit(&load, 32).times);
     cheap.near_s = 1e-6; /* now an empty message is cheap, too */
     assert_true(kl_model_limit(&cheap, 32).times < 1.05 * kl_model_limit(&load, 32).times);
-    /* at this cost of a byte, the bytes would take more CPU time than was used, so the model must ignore the
-     * cost */
+    /* at these costs of a byte, the bytes would take more CPU time than was used, so the model must ignore
+     * how much more */
+    load.copy_s = 1e-9;
     cheap.copy_s = 1e-6;
     assert_true(kl_model_limit(&cheap, 32).times == kl_model_limit(&load, 32).times);
 }
@@ -546,6 +600,8 @@ int main(void) {
         cmocka_unit_test(a_busy_link_is_as_quick_as_the_run_shows),
         cmocka_unit_test(workers_that_sleep_wait_for_a_core),
         cmocka_unit_test(few_workers_wake_idle_cores),
+        cmocka_unit_test(messages_cost_less_on_cores_that_are_awake),
+        cmocka_unit_test(unexplained_waiting_does_not_grow),
         cmocka_unit_test(bytes_measured_as_cheap_leave_the_cost_to_messages),
         cmocka_unit_test(answers_are_shorter_where_chunks_are_smaller),
         cmocka_unit_test(chunks_are_never_more_than_tasks),

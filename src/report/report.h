@@ -230,6 +230,14 @@ void kl_report_free(kl_report *report);
 const kl_report_decided *kl_report_next_decided(const kl_report *report, const char *kind, size_t from);
 /* Return the last measurement of this kind for the whole farm; NAN: there is none. */
 double kl_report_measured(const kl_report *report, const char *kind);
+typedef struct kl_report_mean { /* mean of all measurements of one kind for the whole farm; NAN: none */
+    const char *kind;
+    double value;
+} kl_report_mean;
+/* Set the value of each mean from the measurements made since the beginning of the run number `first`. Errors
+ * are those of kl_report_read(). */
+kilter_status kl_report_means(const char *path, uint64_t first, kl_report_mean *means, size_t count,
+                              kilter_error *error);
 /* Group the chunks of a run into rounds of `workers` chunks each, in the order in which they were dealt. Set
  * *part to an array with one element for each round in which tasks were done. An element is the part of all
  * done units that was done in its round. The caller frees the array. *count is its length, which may be 0.
