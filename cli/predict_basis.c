@@ -47,6 +47,15 @@ static bool given(const kl_basis *b, int input) {
 
 /* ---- reading inputs from a record ---- */
 
+static bool is_possible(double value) {
+    return value > 0 && value < MOST;
+}
+
+/* Return the value; 0: it is impossible or not known. */
+static double possible(double value) {
+    return is_possible(value) ? value : 0;
+}
+
 static bool is_whole(const kl_report_iteration *it) {
     return it->ended && it->status && strcmp(it->status, "done") == 0;
 }
@@ -151,17 +160,26 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find the mean and the spread of the times of the latest similar runs. Similar runs have as many workers and
- * tasks as the run `it`, and were organised in the same way: by a master, or by peers. Leave out the record's
- * first run, in which caches and connections were still cold. */
-static void compare_runs(kl_basis *b, const kl_report_iteration *it) {
+/* Runs with weights are similar if their units differ by at most this part. */
+static const double SAME_UNITS = 0.05;
+
+/* Return whether two runs have as many tasks, workers and units, and were organised in the same way: by a
+ * master, or by peers. */
+static bool is_similar(const kl_report_iteration *a, const kl_report_iteration *b) {
+    return is_whole(a) && is_whole(b) && by_peers(a) == by_peers(b) && a->workers == b->workers &&
+           a->tasks == b->tasks && a->tasks_done == b->tasks_done &&
+           fabs(a->units - b->units) <= SAME_UNITS * b->units;
+}
+
+/* Find the mean and the spread of the times of the latest similar runs, also if other runs lie between them.
+ * Leave out the record's first run, in which caches and connections were still cold. */
+static void compare_runs(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     kl_stat times = {0}, elapsed = {0};
-    size_t first = b->measured_count > 1;
-    for (size_t i = b->measured_count; i > first && times.count < RUNS_ALIKE; i--) {
-        const kl_measured *run = &b->measured[i - 1];
-        if (run->workers != it->workers || run->peers != by_peers(it) || run->tasks != it->tasks)
+    for (size_t i = r->iteration_count; i > 1 && times.count < RUNS_ALIKE; i--) {
+        const kl_report_iteration *run = &r->iterations[i - 1];
+        if (!is_similar(run, it) || !is_possible(run->elapsed_s))
             continue;
-        kl_stat_add(&times, run->time_s, 0);
+        kl_stat_add(&times, run->elapsed_s + gap_before(r, run), 0);
         kl_stat_add(&elapsed, run->elapsed_s, 0);
     }
     b->runs_differ = times.count >= RUNS_LEAST ? kl_stat_cv(&times) : 0;
@@ -180,11 +198,6 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
                               it->elapsed_s, by_peers(it)};
     }
     return KILTER_OK;
-}
-
-/* Return the value; 0: it is impossible or not known. */
-static double possible(double value) {
-    return value > 0 && value < MOST ? value : 0;
 }
 
 static double measured(const kl_report *r, const char *kind) {
@@ -213,16 +226,15 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
     return count > 0 ? &r->iterations[count - 1] : NULL;
 }
 
-/* The latest similar runs, without other runs between them; at most RUNS_ALIKE runs. */
+/* Sums over a run and the similar runs directly before it, at most RUNS_ALIKE runs. */
 typedef struct alike {
-    uint64_t first; /* number of the first of these runs */
-    double runs;    /* number of these runs; the values below are sums over them */
-    double work_s, elapsed_s, chunks, bytes_out, bytes_in;
+    uint64_t runs[2]; /* numbers of the first and the last of these runs */
+    double count, work_s, elapsed_s, chunks, bytes_out, bytes_in;
 } alike;
 
 static void add_run(alike *a, const kl_report_iteration *it) {
-    a->first = it->run;
-    a->runs++;
+    a->runs[0] = it->run;
+    a->count++;
     a->work_s += work_of(it).work_s;
     a->elapsed_s += it->elapsed_s;
     a->chunks += (double)it->chunks;
@@ -230,15 +242,16 @@ static void add_run(alike *a, const kl_report_iteration *it) {
     a->bytes_in += it->bytes_in;
 }
 
-/* Leave out the record's first run, in which caches and connections were still cold, unless it is the run
- * `it`. */
+/* The record's first run, with cold caches and connections, counts only if it is the run `it`. */
 static alike alike_runs(const kl_report *r, const kl_report_iteration *it) {
-    alike a = {0};
+    alike a = {.runs = {it->run, it->run}};
     add_run(&a, it);
-    for (const kl_report_iteration *i = it - 1; i > r->iterations && a.runs < RUNS_ALIKE; i--) {
-        if (!is_whole(i) || by_peers(i) || i->workers != it->workers || i->tasks_done != it->tasks_done)
+    for (size_t i = (size_t)(it - r->iterations); i > 1 && a.count < RUNS_ALIKE; i--) {
+        const kl_report_iteration *before = &r->iterations[i - 1];
+        if (!is_similar(before, it) || !is_possible(work_of(before).work_s) ||
+            !is_possible(before->elapsed_s))
             break;
-        add_run(&a, i);
+        add_run(&a, before);
     }
     return a;
 }
@@ -249,7 +262,7 @@ static kilter_status read_use(const kl_report *r, const alike *a, kl_use *use, k
     kl_report_mean mean[MEANS] = {[FARM] = {"farm_cpu_s", 0},   [CALLBACKS] = {"callbacks_cpu_s", 0},
                                   [LOCAL] = {"local_cpu_s", 0}, [TASKS] = {"local_tasks", 0},
                                   [DELAY] = {"delay_s", 0},     [MESSAGES] = {"messages", 0}};
-    kilter_status status = kl_report_means(r->path, a->first, mean, MEANS, error);
+    kilter_status status = kl_report_means(r->path, a->runs, mean, MEANS, error);
     use->farm_s = possible(mean[FARM].value);
     use->callbacks_s = possible(mean[CALLBACKS].value);
     use->local_s = possible(mean[LOCAL].value);
@@ -259,28 +272,28 @@ static kilter_status read_use(const kl_report *r, const alike *a, kl_use *use, k
     return status;
 }
 
-/* Read the load on shared resources. The record contains this load only for runs in which a master gave out
- * the tasks, and the load must be that of the last of these runs. The caller multiplies the recorded work by
- * *alone, the factor of kl_load_fit(). */
+/* Read the load on shared resources. Some costs are known only for the end of the record. So the load stays
+ * unknown unless `it` is the last run in which a master gave out the tasks. The caller multiplies the
+ * recorded work by *alone, the factor of kl_load_fit(). */
 static kilter_status learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it,
                                 const alike *a, double *alone, kilter_error *error) {
-    double bytes = (a->bytes_out + a->bytes_in) / a->runs;
+    double bytes = (a->bytes_out + a->bytes_in) / a->count;
     if (!is_whole(it) || it != last_measured(r))
         return KILTER_OK;
     b->load = (kl_load){.use = {.tasks = (double)it->tasks_done,
                                 .bytes = bytes,
                                 .cores = (uint32_t)fmin(measured(r, "cores"), WORKERS_MOST)},
                         .workers = it->workers,
-                        .chunks = a->chunks / a->runs,
+                        .chunks = a->chunks / a->count,
                         .answer_s = measured(r, "answer_s"),
-                        .to_workers = bytes > 0 ? a->bytes_out / a->runs / bytes : 0.5,
+                        .to_workers = bytes > 0 ? a->bytes_out / a->count / bytes : 0.5,
                         .per_byte_s = measured(r, byte_kind(r)),
                         .copy_s = measured(r, "copy_per_byte_s"),
                         .near_s = measured(r, "near_message_s"),
                         .woken_s = measured(r, "answer_woken_s"),
                         .awake_s = measured(r, "answer_awake_s")};
     kilter_status status = read_use(r, a, &b->load.use, error);
-    *alone = kl_load_fit(&b->load, a->work_s / a->runs / b->load.use.tasks, a->elapsed_s / a->runs);
+    *alone = kl_load_fit(&b->load, a->work_s / a->count / b->load.use.tasks, a->elapsed_s / a->count);
     return status;
 }
 
@@ -288,21 +301,20 @@ static kilter_status learn_from(kl_basis *b, const kl_report *r, const kl_report
                                 kilter_error *error) {
     static const char *const work_from[] = {"the run's work, on a worker of the mean speed",
                                             "mean of the last similar runs, on a worker of the mean speed"};
-    static const char *const mean_from[] = {"the run's work over its tasks",
-                                            "mean of the last similar runs"};
+    static const char *const mean_from[] = {"the run's work over its tasks", "mean of the last similar runs"};
     const work w = work_of(it);
     const alike a = alike_runs(r, it);
     double bytes = (it->bytes_out + it->bytes_in) * w.times, alone = 1;
     kilter_status status = learn_load(b, r, it, &a, &alone, error);
-    double work_s = alone * a.work_s / a.runs, mean_s = work_s / w.tasks;
+    double work_s = alone * a.work_s / a.count, mean_s = work_s / w.tasks;
     b->run = it->run;
     b->workers = (uint32_t)w.workers;
-    b->rate = w.rate;
+    b->rate = w.rate * w.work_s * a.count / a.work_s; /* the work takes work_s seconds at this rate */
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
-    compare_runs(b, it);
-    learn(b, KL_IN_WORK_S, work_s, work_from[a.runs > 1]);
+    compare_runs(b, r, it);
+    learn(b, KL_IN_WORK_S, work_s, work_from[a.count > 1]);
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");
     learn(b, KL_IN_STARTUP_S, startup_s(r), "measured by the farm");
@@ -313,7 +325,7 @@ static kilter_status learn_from(kl_basis *b, const kl_report *r, const kl_report
           "from the end of the previous run to the beginning of this run");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");
-    learn(b, KL_IN_TASK_MEAN_S, mean_s, mean_from[a.runs > 1]);
+    learn(b, KL_IN_TASK_MEAN_S, mean_s, mean_from[a.count > 1]);
     learn(b, KL_IN_TASK_SD_S, task_cv(it) * mean_s, "spread of the tasks on each worker");
     return status;
 }

@@ -57,27 +57,40 @@ if command -v sqlite3 >/dev/null; then
     holds peers.out 'peers.kilter, run 3 of squares'
 fi
 
-# the costs of the latest similar runs are averaged, so that a single dear run counts little; the first run does not count
+# a forecast uses the mean cost of the last six similar runs; the first run, other runs and runs without tasks do not count
 if command -v sqlite3 >/dev/null; then
-    # costly FILE CPU_S…: copy the record, and give its runs these CPU times of local workers
+    "$writer" many many.kilter
+    # costly FILE CPU_S… [SQL]: give the last runs of a record with 20 runs these CPU times of local workers, and earlier runs 9 s
     costly() {
-        local file=$1 run=0 cpu_s
+        local file=$1 run=0 sql="" cpu_s
         shift
-        cp finished.kilter "$file"
-        for cpu_s; do
-            sqlite3 "$file" "INSERT INTO measurement(at_s, kind, value, count)
-                SELECT began_s + 2.2, value, CASE value WHEN 'local_cpu_s' THEN $cpu_s WHEN 'local_tasks' THEN 120 WHEN 'cores' THEN 2
-                    WHEN 'messages' THEN 24 ELSE 0.5 END, 1 FROM iteration, json_each('[\"farm_cpu_s\",\"local_cpu_s\",\"local_tasks\",\"cores\",\"messages\"]') WHERE run = $run"
+        cp many.kilter "$file"
+        while [ $run -lt 20 ]; do
+            cpu_s=9
+            if [ $run -ge 14 ]; then cpu_s=$1 && shift; fi
+            for kind in local_cpu_s=$cpu_s local_tasks=120 cores=2 messages=24 farm_cpu_s=0.5; do
+                sql="$sql INSERT INTO measurement(at_s, kind, value, count) SELECT began_s + 2.2, '${kind%=*}', ${kind#*=}, 1 FROM iteration WHERE run = $run;"
+            done
             run=$((run + 1))
         done
+        sqlite3 "$file" "$sql ${1:-}"
         "$kilter" predict --verbose "$file" | sed "s/$file/a.kilter/" >"$file.out"
     }
-    costly once.kilter 8 1 3
-    costly equal.kilter 1 2 2
-    costly last.kilter 1 3 3
+    costly equal.kilter 1 1 1 1 1 1
     holds equal.kilter.out "the master's core"
-    same equal.kilter.out once.kilter.out "the mean of two costs"
-    ! cmp -s equal.kilter.out last.kilter.out || fail "other costs give the same forecast"
+    holds equal.kilter.out "T_c           4.00 s to compute"
+    costly mean.kilter 0.8 1.2 0.8 1.2 0.8 1.2
+    same equal.kilter.out mean.kilter.out "the mean of six costs"
+    costly bounds.kilter 1 1 1 1 1 1 "UPDATE iteration SET bound_s = bound_s * (run % 2 + 0.5)"
+    same equal.kilter.out bounds.kilter.out "the mean of six bounds"
+    costly late.kilter 9 9 1 1 1 1 "UPDATE iteration SET workers = 3 WHERE run = 15; UPDATE measurement SET value = -1 WHERE kind = 'messages' AND at_s < 30"
+    grep -v '^measured\|^corrected' equal.kilter.out >equal.out
+    grep -v '^measured\|^corrected' late.kilter.out | same equal.out - "runs before one with other workers"
+    costly empty_last.kilter 1 1 1 1 1 1 "INSERT INTO iteration SELECT run + 1, 0, 0, policy, 0, began_s + 10, 0, 0, 0, workers, ended_s + 10, 0, 0, decision, status FROM iteration WHERE run = 19;
+        INSERT INTO measurement(at_s, kind, value, count) SELECT began_s + 2.2, 'local_cpu_s', 0.001, 1 FROM iteration WHERE run = 20"
+    same equal.kilter.out empty_last.kilter.out "a run without tasks at the end"
+    costly dear.kilter 1 1 1 1 1 2
+    ! cmp -s equal.kilter.out dear.kilter.out || fail "other costs give the same forecast"
 fi
 
 # --speeds and --hosts predict for other workers

@@ -25,7 +25,7 @@ static const kl_member of_load[] = {
     FLAG(kl_load, apart),        FLAG(kl_load, own_links),
     REAL(kl_load, copy_s),       REAL(kl_load, near_s),
     REAL(kl_load, woken_s),      REAL(kl_load, awake_s),
-    FLAG(kl_load, even),
+    FLAG(kl_load, even),         REAL(kl_load, wait_s),
 };
 
 static const kl_member of_iteration[] = {

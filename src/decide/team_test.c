@@ -354,6 +354,31 @@ static kl_iteration measured(const truth *t, uint32_t n, uint32_t most, uint64_t
     return it;
 }
 
+/* A choice is made again from what was recorded of it. */
+static void a_recorded_choice_is_made_again(void **state) {
+    (void)state;
+    double speeds[MOST];
+    for (uint32_t i = 0; i < MOST; i++)
+        speeds[i] = i + 1.0;
+    const truth t = {1e-3, 2e-4, 1.2, 4000};
+    const kl_team team = {0};
+    kl_iteration it = measured(&t, 20, 60, 0, speeds), other = it;
+    it.load.wait_s = 1e-3;
+    kl_team_plan plan, without;
+    kl_buffer bytes = {0};
+    kl_grounds_team(&bytes, &team, &it, &plan);
+    kl_team_choose(&team, &other, &without);
+    assert_true(plan.decision.gain_s != without.decision.gain_s); /* the wait matters for this choice */
+    kl_answer answer;
+    kl_again *again = kl_again_new(NULL);
+    kl_again_decide(again, &(kl_recorded){{bytes.data, bytes.size}, plan.decision}, &answer);
+    assert_null(answer.missing);
+    assert_int_equal(answer.decision.count, plan.decision.count);
+    assert_true(answer.decision.gain_s == plan.decision.gain_s);
+    kl_again_free(again);
+    kl_buffer_free(&bytes);
+}
+
 static double least_index(const truth *t, uint32_t most) {
     double least = INFINITY;
     for (uint32_t n = 1; n <= most; n++)
@@ -544,6 +569,7 @@ int main(void) {
         cmocka_unit_test(after_a_failure_a_number_in_between_is_tried),
         cmocka_unit_test(what_is_refused_says_why),
         cmocka_unit_test(more_workers_are_harder_to_balance),
+        cmocka_unit_test(a_recorded_choice_is_made_again),
         cmocka_unit_test(of_an_iteration_that_showed_nothing_nothing_is_made),
         cmocka_unit_test(the_way_of_a_message_is_nobodys_time),
         cmocka_unit_test(workers_that_wait_for_each_chunk_are_not_too_many),

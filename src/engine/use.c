@@ -104,8 +104,9 @@ kl_use kl_master_use_so_far(const kl_master *m) {
 
 void kl_master_record_use(kl_master *m) {
     const kl_use *u = &m->use.last;
-    /* in a run of peers the costs are unknown, because peers do not report their CPU time */
-    if (!(u->farm_s > 0) || m->peers.on)
+    /* a run without tasks has no costs; those of a run of peers are unknown, because peers do not report
+     * their CPU time */
+    if (!(u->farm_s > 0) || !(u->tasks > 0) || m->peers.on)
         return;
     kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);
     kl_master_record_measurement(m, -1, "callbacks_cpu_s", u->callbacks_s);

@@ -98,10 +98,10 @@ double kl_station_rate(const kl_station *station, double away_s, uint32_t worker
 /* How much the tasks of a run use each shared resource. */
 typedef struct kl_load {
     kl_use use;
-    double task_s; /* seconds that one task would take if its worker were alone on the machine */
-    double wait_s; /* seconds per task for which a worker waits for something that the model does not name */
-    double beyond; /* measured time of a task, divided by the time that the model computes from task_s and
-                      from sharing */
+    double task_s;     /* seconds that one task would take if its worker were alone on the machine */
+    double wait_s;     /* seconds per task for which a worker waits for something that is not in the model */
+    double beyond;     /* measured time of a task, divided by the time that the model computes from task_s,
+                          wait_s and sharing */
     uint32_t workers;  /* number of workers in the measured run */
     double chunks;     /* number of chunks in the measured run */
     double answer_s;   /* seconds that the dealing thread of the master works for one chunk */
@@ -122,7 +122,7 @@ typedef struct kl_load {
 } kl_load;
 
 typedef enum kl_shared {
-    KL_SHARED_NOTHING, /* no resource is a limit, so tasks take as long as they would alone */
+    KL_SHARED_NOTHING, /* no resource is a limit, so a task takes task_s + wait_s */
     KL_SHARED_CORES,
     KL_SHARED_CORE,     /* the core of the master's busiest thread, which workers use, too */
     KL_SHARED_MESSAGES, /* the busiest of the master's threads that send, receive or deal */
@@ -142,9 +142,10 @@ typedef struct kl_limit {
     bool known; /* false: nothing is known about shared resources, so the model sets no limit */
 } kl_limit;
 
-/* Set task_s, beyond, own_links and even of a load whose other fields are set. The run took elapsed_s, and
- * its tasks took task_s on average. The cost per_byte_s is lowered if the link could not have carried the
- * run's bytes at this cost. Return the part of task_s in which the workers had their cores for themselves. */
+/* Set task_s, wait_s, beyond, own_links and even of a load whose other fields are set. The run took
+ * elapsed_s, and its tasks took task_s on average. The cost per_byte_s is lowered if the link could not have
+ * carried the run's bytes at this cost. Return the part of task_s in which the workers had their cores for
+ * themselves. */
 double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
 /* Return whether enough is known for kl_model_limit() to find a limit. */
 bool kl_load_known(const kl_load *load);

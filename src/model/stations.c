@@ -117,17 +117,22 @@ static bool is_encrypted(const kl_load *l) {
     return l->copy_s >= NEAR_BYTE_S;
 }
 
-/* Return the probability that a thread wakes on an idle core, and another idle thread for it. The more
- * workers, the more often their cores are awake. */
+/* Return the part of the cost of waking that remains with this number of workers; 1: no more workers than
+ * cores on the master's host. With more workers, a core is awake more often. The square fits measurements,
+ * see the page docs/explanation/model.md. */
 static double asleep_part(const kl_load *l, uint32_t workers) {
-    double alone = fmin(1, l->use.cores / (double)workers);
+    double alone = fmin(1, l->use.cores / fmax(1, local_part(l) * workers));
     return alone * alone;
 }
 
-/* Return the mean cost of a message, as a part of its cost for a thread that has slept. Tasks that compute
- * keep the cores awake, whatever the number of workers. */
+/* Return the part of the measured run in which the master's threads had nothing to do, and could sleep. */
+static double idle_part(const kl_load *l) {
+    return fmax(0, 1 - l->use.farm_s * l->workers / (l->use.tasks * l->task_s));
+}
+
+/* Return the mean cost of a message, as a part of its cost for a thread that has slept. */
 static double message_cost(const kl_load *l, uint32_t workers) {
-    return among_many(l) + (1 - among_many(l)) * asleep_part(l, workers);
+    return among_many(l) + (1 - among_many(l)) * idle_part(l) * asleep_part(l, workers);
 }
 
 /* COMPUTES: workers that compute for less than this part of a task's time are assumed to wake once per task.
@@ -138,14 +143,22 @@ static bool wakes_in_tasks(const kl_load *l) {
     return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
 }
 
+/* Return how far workers stay on their cores: 1 if they sleep for at least half of their tasks, 0 if they
+ * only compute. The system moves threads that compute to idle cores. */
+static double stay(const kl_load *l) {
+    double computes = l->use.local_tasks > 0 ? l->use.local_s / l->use.local_tasks / l->task_s : 1;
+    return fmax(0, fmin(1, (1 - computes) / (1 - COMPUTES)));
+}
+
 /* Return how many more CPU seconds the master's process needs with this number of workers and chunks than in
- * the measured run. If tasks compute, only additional messages cost less, by the factor among_many(). */
+ * the measured run. If tasks sleep, more workers make all messages cheaper. Tasks that compute keep the cores
+ * awake for any number of workers. Then only additional messages cost less, by the factor among_many(). */
 static double more_s(const kl_load *l, uint32_t workers, double chunks) {
-    double change_s = added_s(l, chunks), messages_s = message_part(l) * l->use.farm_s;
+    double added = added_s(l, chunks), messages_s = message_part(l) * l->use.farm_s;
     double cheaper = message_cost(l, workers) / message_cost(l, l->workers);
-    if (wakes_in_tasks(l))
-        return messages_s * (chunks / l->chunks * cheaper - 1);
-    return change_s > 0 ? among_many(l) * change_s : change_s;
+    double sleeping_s = messages_s * (chunks / l->chunks * cheaper - 1);
+    double computing_s = added > 0 ? among_many(l) * added : added;
+    return stay(l) * sleeping_s + (1 - stay(l)) * computing_s;
 }
 
 /* Cost of an additional message for a worker, divided by its cost for the master. A worker has fewer threads
@@ -242,13 +255,13 @@ static void spill_all(const kl_load *l, uint32_t workers, double chunks, cpu_use
 
 /* seconds that a worker loses when it wakes, if another worker has used its core and caches */
 static const double SWITCH_S = 5e-6;
-/* LEAST_WAKE_S: CPU seconds of a worker for a task that only sleeps and wakes on a core that is awake.
- * BYTE_S: CPU seconds of a worker for a byte, at most, if it is not encrypted. */
-static const double LEAST_WAKE_S = 7e-6, BYTE_S = 0.25e-9;
+/* AWAKE_TASK_S: CPU seconds of a worker for a task that only sleeps, if its core is awake. BYTE_S: greatest
+ * CPU seconds of a worker for a byte that is not encrypted. */
+static const double AWAKE_TASK_S = 7e-6, BYTE_S = 0.25e-9;
 
-/* Return the CPU seconds of a worker for a task that would remain on a core that is awake. */
+/* Return the CPU seconds that a task would cost its worker if the worker's core were awake. */
 static double awake_task_s(const kl_load *l) {
-    return LEAST_WAKE_S + (is_encrypted(l) ? l->copy_s : BYTE_S) * l->use.bytes / l->use.tasks;
+    return AWAKE_TASK_S + (is_encrypted(l) ? l->copy_s : BYTE_S) * l->use.bytes / l->use.tasks;
 }
 
 double kl_model_roused_s(const kl_load *l, uint32_t workers) {
@@ -316,7 +329,7 @@ static double link_s(const kl_load *l) {
 static const double CROWDED = 0.09;
 
 static double crowded(const kl_load *l, uint32_t workers) {
-    double fill = link_s(l) > 0 ? fmax(1, l->task_s / link_s(l)) : INFINITY;
+    double fill = link_s(l) > 0 ? fmax(1, (l->task_s + l->wait_s) / link_s(l)) : INFINITY;
     return pow(fmax(1, workers / fill), CROWDED);
 }
 
@@ -359,16 +372,10 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
-/* Return how far workers stay on their cores: 1 if they sleep for at least half of their tasks, 0 if they
- * only compute. The system moves threads that compute to idle cores. */
-static double stay(const kl_load *l) {
-    double computes = l->use.local_tasks > 0 ? l->use.local_s / l->use.local_tasks / l->task_s : 1;
-    return fmax(0, fmin(1, (1 - computes) / (1 - COMPUTES)));
-}
-
-/* The core of the master's busiest thread does this part of the thread's work more than its share of all
- * work. The system moves other threads away for the rest. */
-static const double BESIDE = 0.5;
+/* 1: the core of the master's busiest thread does all work of this thread, and an equal share of the other
+ * work. 0: all cores do equal work. The value lies between, because the system moves some threads to other
+ * cores. */
+static const double UNEVEN = 0.5;
 
 /* Return the cores as a station, if all were as busy as the core of the master's busiest thread. With few
  * workers, the system can keep this core for the thread. */
@@ -376,7 +383,7 @@ static kl_station masters_core_of(const kl_load *l, uint32_t workers, cpu_use cp
     kl_station station = cores_of(l, cpu);
     double beyond_cores = 1 - fmin(1, l->use.cores / (workers * local_part(l)));
     if (!l->apart && !l->even)
-        station.task_s += BESIDE * stay(l) * beyond_cores * cpu.thread_s * (l->use.cores - 1.0);
+        station.task_s += UNEVEN * stay(l) * beyond_cores * cpu.thread_s * (l->use.cores - 1.0);
     return station;
 }
 
@@ -429,7 +436,7 @@ static double switching_s(const kl_load *l, uint32_t workers, cpu_use cpu) {
     double others = 1 - fmin(1, cores.servers / workers);
     if (!wakes_in_tasks(l))
         return 0;
-    double rate = cores_rate(&cores, fmax(0, l->task_s - cores.task_s), workers);
+    double rate = cores_rate(&cores, fmax(0, l->task_s + l->wait_s - cores.task_s), workers);
     return SWITCH_S * local_part(l) * rate * cores.task_s / cores.servers * others;
 }
 
@@ -500,23 +507,30 @@ static void fit_cores(kl_load *l, double elapsed_s) {
     l->even |= masters_core_of(l, l->workers, cpu).task_s / l->use.cores * l->use.tasks > EVENLY * elapsed_s;
 }
 
-/* Return the ratio of a task's time in the measured run to its time alone. Workers may wait during tasks or
- * between them, so the measured time of a task may not include all waiting. Therefore the computed ratio
- * holds if it lies between the measured time of a task and a worker's whole time per task. */
-static double measured_times(const kl_load *l, double alone, double elapsed_s) {
+/* Return the ratio of a task's time to its time alone that the model must give for the measured run. Workers
+ * may wait during tasks or between them. So the computed ratio is kept if its time lies between the measured
+ * time of a task and a worker's whole time per task. Otherwise the nearer of these two times counts. */
+static double times_to_fit(const kl_load *l, double alone, double elapsed_s) {
     double times = limit_of(l, l->workers, 1).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
     return fmax(1 / alone, fmin(times, cycle_s / l->task_s));
 }
 
 enum { WAIT_STEPS = 4 };
+/* The wait makes a task alone longer by at most this multiple of the factor by which the measured run took
+ * longer. A wait that was partly hidden by sharing is longer than the difference that it made. */
+static const double MOST_HIDDEN = 2;
 
 /* Set `wait_s` and `beyond` so that the model computes this ratio for the measured run. Where tasks took
- * longer than computed, workers are assumed to wait for something that takes equally long for any number of
- * workers. Only what waiting cannot explain is assumed to grow with the time that sharing adds. */
+ * longer than computed, workers are assumed to wait equally long for any number of workers. `beyond` corrects
+ * the difference that remains. It multiplies the time of a task for every number of workers. */
 static void fit_times(kl_load *l, double times) {
-    for (int i = 0; i < WAIT_STEPS; i++)
-        l->wait_s = fmax(0, l->wait_s + (times - limit_of(l, l->workers, 1).times) * l->task_s);
-    l->beyond = times / limit_of(l, l->workers, 1).times;
+    double computed = limit_of(l, l->workers, 1).times;
+    double most_s = MOST_HIDDEN * (times / computed - 1) * l->task_s;
+    for (int i = 0; i < WAIT_STEPS && most_s > 0; i++) {
+        l->wait_s = fmin(most_s, l->wait_s + fmax(0, times - computed) * l->task_s);
+        computed = limit_of(l, l->workers, 1).times;
+    }
+    l->beyond = times / computed;
 }
 
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
@@ -528,7 +542,7 @@ double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     if (kl_load_known(l)) {
         fit_link(l, elapsed_s);
         fit_cores(l, elapsed_s);
-        fit_times(l, measured_times(l, alone, elapsed_s));
+        fit_times(l, times_to_fit(l, alone, elapsed_s));
     }
     return alone;
 }

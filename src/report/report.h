@@ -234,9 +234,9 @@ typedef struct kl_report_mean { /* mean of all measurements of one kind for the 
     const char *kind;
     double value;
 } kl_report_mean;
-/* Set the value of each mean from the measurements made since the beginning of the run number `first`. Errors
- * are those of kl_report_read(). */
-kilter_status kl_report_means(const char *path, uint64_t first, kl_report_mean *means, size_t count,
+/* Set each mean over the measurements of the runs from number runs[0] to runs[1]. Values below 0 do not
+ * count. Errors are those of kl_report_read(). */
+kilter_status kl_report_means(const char *path, const uint64_t runs[2], kl_report_mean *means, size_t count,
                               kilter_error *error);
 /* Group the chunks of a run into rounds of `workers` chunks each, in the order in which they were dealt. Set
  * *part to an array with one element for each round in which tasks were done. An element is the part of all

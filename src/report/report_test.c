@@ -139,8 +139,8 @@ static void check_example_shares(const kl_report_iteration *it) {
     assert_true(isnan(s[2].unit_s) && isnan(s[2].speed_relative));
 }
 
-/* A mean is over the measurements of the whole farm since the beginning of a run. */
-static void means_since_a_run(void **state) {
+/* A mean is over the measurements of the whole farm in a range of runs. */
+static void means_of_runs(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file, "prog");
     for (uint64_t run = 0; run < 3; run++) {
@@ -148,21 +148,26 @@ static void means_since_a_run(void **state) {
         kl_trace_iteration(t, &(kl_trace_iteration_row){run, 40, 40, "gss", 0, began_s, 0});
         kl_trace_measurement(t, &(kl_trace_measurement_row){began_s + 5, -1, "farm_cpu_s", began_s, 0, 1});
         kl_trace_measurement(t, &(kl_trace_measurement_row){began_s + 5, -1, "messages", 7, 0, 1});
+        kl_trace_measurement(t, &(kl_trace_measurement_row){began_s + 5, -1, "messages", -7, 0, 1});
         kl_trace_measurement(t, &(kl_trace_measurement_row){began_s + 5, 1, "farm_cpu_s", 99, 0, 1});
     }
     close_trace(t, 30);
+    static const struct {
+        uint64_t runs[2];
+        double farm_cpu_s;
+    } rows[] = {{{0, 2}, 10}, {{1, 2}, 15}, {{2, 2}, 20}, {{0, 1}, 5}, {{1, 1}, 10}};
     kl_report_mean means[] = {{"messages", 0}, {"farm_cpu_s", 0}, {"unheard_of", 0}};
-    static const double farm_cpu_s[] = {10, 15, 20};
     kilter_error error;
-    for (uint64_t run = 0; run < 3; run++) {
-        assert_int_equal(kl_report_means(file, run, means, 3, &error), KILTER_OK);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(kl_report_means(file, rows[i].runs, means, 3, &error), KILTER_OK);
         assert_near(means[0].value, 7);
-        assert_near(means[1].value, farm_cpu_s[run]);
+        assert_near(means[1].value, rows[i].farm_cpu_s);
         assert_true(isnan(means[2].value));
     }
-    assert_int_equal(kl_report_means(file, 3, means, 3, &error), KILTER_OK); /* there is no such run */
+    const uint64_t none[2] = {3, 3};
+    assert_int_equal(kl_report_means(file, none, means, 3, &error), KILTER_OK);
     assert_true(isnan(means[0].value));
-    assert_int_equal(kl_report_means("/nowhere/a.kilter", 0, means, 3, &error), KILTER_ERR_INPUT);
+    assert_int_equal(kl_report_means("/nowhere/a.kilter", none, means, 3, &error), KILTER_ERR_INPUT);
 }
 
 static void a_finished_run(void **state) {
@@ -785,7 +790,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_A_PLACE(a_run_that_was_killed), /* this test must run first, because it forks */
         IN_A_PLACE(a_lone_file_on_a_read_only_medium),
-        IN_A_PLACE(means_since_a_run),
+        IN_A_PLACE(means_of_runs),
         IN_A_PLACE(a_finished_run),
         IN_A_PLACE(a_run_that_goes_on),
         IN_A_PLACE(files_of_other_kinds),
