@@ -154,10 +154,10 @@ static double stay(const kl_load *l) {
  * the measured run. If tasks sleep, more workers make all messages cheaper. Tasks that compute keep the cores
  * awake for any number of workers. Then only additional messages cost less, by the factor among_many(). */
 static double more_s(const kl_load *l, uint32_t workers, double chunks) {
-    double added = added_s(l, chunks), messages_s = message_part(l) * l->use.farm_s;
+    double change_s = added_s(l, chunks), messages_s = message_part(l) * l->use.farm_s;
     double cheaper = message_cost(l, workers) / message_cost(l, l->workers);
     double sleeping_s = messages_s * (chunks / l->chunks * cheaper - 1);
-    double computing_s = added > 0 ? among_many(l) * added : added;
+    double computing_s = change_s > 0 ? among_many(l) * change_s : change_s;
     return stay(l) * sleeping_s + (1 - stay(l)) * computing_s;
 }
 
@@ -372,9 +372,9 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
-/* 1: the core of the master's busiest thread does all work of this thread, and an equal share of the other
- * work. 0: all cores do equal work. The value lies between, because the system moves some threads to other
- * cores. */
+/* If this value were 1, the core of the master's busiest thread would do all work of this thread, and an
+ * equal share of the other work. If it were 0, all cores would do equal work. The value lies between, because
+ * the system moves some threads to other cores. */
 static const double UNEVEN = 0.5;
 
 /* Return the cores as a station, if all were as busy as the core of the master's busiest thread. With few
