@@ -372,9 +372,9 @@ double kl_model_answer_s(const kl_load *l, uint32_t workers) {
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
-/* If this value were 1, the core of the master's busiest thread would do all work of this thread, and an
- * equal share of the other work. If it were 0, all cores would do equal work. The value lies between, because
- * the system moves some threads to other cores. */
+/* If this value were 1, the core of the master's busiest thread would do all work of this thread. It would
+ * also do an equal share of the other work. If the value were 0, all cores would do equal work. The value
+ * lies between, because the system moves some threads to other cores. */
 static const double UNEVEN = 0.5;
 
 /* Return the cores as a station, if all were as busy as the core of the master's busiest thread. With few
