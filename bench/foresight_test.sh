@@ -30,15 +30,16 @@ refuses() { # refuses NAME VALUE: fail unless tools/foresight refuses the variab
 tool=$1/tools/foresight
 "$tool" 2>"$place/said" || fail "$(<"$place/said")"
 time='[0-9.]+ (µs|ms|s)'
-error='(\*\*)?[+-][0-9]+ %(\*\*)?'
+bold='(\*\*)?'
+error="$bold[+-][0-9]+ %$bold"
 says '^The tables have 4 rows and 8 forecasts\.$'
-says '^[0-8] of 8 \([0-9]+ %\) of the forecasts are within 10 % .*In [0-4] of 4 \([0-9]+ %\) rows the number of workers chosen'
-says '^\| (ipc|tcp), (sleeping|computing) \| [0-2] of 2 .*( \| [01] of 1 \([0-9]+ %\) \| [0-9.]+){2} \| [0-2] of 2 \([0-9]+ %\) \|$' 4
+says "^$bold[0-8] of 8 \([0-9]+ %\)$bold of the forecasts are within 10 % .*In $bold[0-4] of 4 \([0-9]+ %\)$bold rows the number of workers chosen"
+says "^\| (ipc|tcp), (sleeping|computing) \| $bold[0-2] of 2 .*( \| $bold[01] of 1 \([0-9]+ %\)$bold \| $bold[0-9.]+$bold){2} \| $bold[0-2] of 2 \([0-9]+ %\)$bold \|$" 4
 says '^The farm that chooses may try other numbers .* In [0-4] of 4 \([0-9]+ %\) rows'
-says '^\| all \| [0-8] of 8 '
+says "^\| all \| $bold[0-8] of 8 "
 says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $time $error \| $time $error \|" 4
 says '^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| [124] \| [0-9.e-]+ s² \| [1-4] \| (\*\*)?[0-9.]+(\*\*)? \| [0-9.]+ \| [0-9]+ \([0-9]+\) \|$' 4
-says '^\| events \| [0-8] of 8 '
+says "^\| events \| $bold[0-8] of 8 "
 says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $error \| $error \|$" 4
 says "^    [^ ]+: TRANSPORTS='ipc tcp' .*: [0-9]+ s$"
 
