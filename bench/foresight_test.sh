@@ -96,7 +96,7 @@ cmp "$place/page" "$place/before" || fail "the section on large messages changed
 # Check that the page counts how many of the forecasts' 90 % intervals contain the measured time.
 awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
-says '4 of 8 \(50 %\) of the stated 90 % intervals contain what was measured'
+says '\*\*4 of 8 \(50 %\)\*\* of the stated 90 % intervals contain what was measured'
 
 refuses TRANSPORTS carrier
 refuses KINDS "sleep dream"
