@@ -59,8 +59,8 @@ typedef struct kl_basis {
     double rate;      /* units of work that the mean worker does in a second of computing */
     kl_load load;     /* the run's load on resources that workers share; all zero: not known */
     bool uneven;      /* true: the fastest worker of the run is over 5 % faster than the slowest */
-    /* standard deviation of the times of similar runs, divided by their mean; similar runs have the same
-     * numbers of tasks and workers; 0: there are too few such runs */
+    /* standard deviation of the times of similar runs, divided by their mean; similar runs have the
+     * same numbers of tasks and workers, and nearly as much work and bytes; 0: there are too few such runs */
     double runs_differ;
     double alike_s; /* mean seconds of the similar runs, without the master's own time; 0: there are too few
                        such runs */

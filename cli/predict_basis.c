@@ -160,15 +160,19 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Runs with weights are similar if their units differ by at most this part. */
-static const double SAME_UNITS = 0.05;
+/* Similar runs differ by at most this part in their units of work, and in their bytes. */
+static const double SAME = 0.05;
 
-/* Return whether two runs have as many tasks, workers and units, and were organised in the same way: by a
- * master, or by peers. */
+static bool is_near(double a, double b) {
+    return fabs(a - b) <= SAME * b;
+}
+
+/* Return whether two runs have as many tasks and workers, and nearly as many units and bytes, and were
+ * organised in the same way: by a master, or by peers. */
 static bool is_similar(const kl_report_iteration *a, const kl_report_iteration *b) {
     return is_whole(a) && is_whole(b) && by_peers(a) == by_peers(b) && a->workers == b->workers &&
-           a->tasks == b->tasks && a->tasks_done == b->tasks_done &&
-           fabs(a->units - b->units) <= SAME_UNITS * b->units;
+           a->tasks == b->tasks && a->tasks_done == b->tasks_done && is_near(a->units, b->units) &&
+           is_near(a->bytes_out + a->bytes_in, b->bytes_out + b->bytes_in);
 }
 
 /* Find the mean and the spread of the times of the latest similar runs, also if other runs lie between them.
@@ -309,7 +313,7 @@ static kilter_status learn_from(kl_basis *b, const kl_report *r, const kl_report
     double work_s = alone * a.work_s / a.count, mean_s = work_s / w.tasks;
     b->run = it->run;
     b->workers = (uint32_t)w.workers;
-    b->rate = w.rate * w.work_s * a.count / a.work_s; /* the work takes work_s seconds at this rate */
+    b->rate = w.rate * w.work_s * a.count / a.work_s; /* the rate of the mean run */
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
@@ -354,7 +358,7 @@ static kilter_status note_own_speeds(kl_basis *b, const kl_report_iteration *it,
     b->own = calloc(it->share_count + 1, sizeof *b->own);
     if (!b->own)
         return kl_fail(error, KILTER_ERR_MEMORY, "reading the workers of the record: memory ran out");
-    b->own_count = list_speeds(it, b->rate, b->own);
+    b->own_count = list_speeds(it, work_of(it).rate, b->own);
     sort_and_sum(b->own, b->own_count);
     return KILTER_OK;
 }

@@ -83,12 +83,16 @@ if command -v sqlite3 >/dev/null; then
     same equal.kilter.out mean.kilter.out "the mean of six costs"
     costly bounds.kilter 1 1 1 1 1 1 "UPDATE iteration SET bound_s = bound_s * (run % 2 + 0.5)"
     same equal.kilter.out bounds.kilter.out "the mean of six bounds"
-    costly late.kilter 9 9 1 1 1 1 "UPDATE iteration SET workers = 3 WHERE run = 15; UPDATE measurement SET value = -1 WHERE kind = 'messages' AND at_s < 30"
+    costly late.kilter 9 9 1 1 1 1 "UPDATE iteration SET workers = 3 WHERE run = 15; UPDATE measurement SET value = -1 WHERE kind = 'messages' AND at_s > 190"
     grep -v '^measured\|^corrected' equal.kilter.out >equal.out
     grep -v '^measured\|^corrected' late.kilter.out | same equal.out - "runs before one with other workers"
     costly empty_last.kilter 1 1 1 1 1 1 "INSERT INTO iteration SELECT run + 1, 0, 0, policy, 0, began_s + 10, 0, 0, 0, workers, ended_s + 10, 0, 0, decision, status FROM iteration WHERE run = 19;
         INSERT INTO measurement(at_s, kind, value, count) SELECT began_s + 2.2, 'local_cpu_s', 0.001, 1 FROM iteration WHERE run = 20"
     same equal.kilter.out empty_last.kilter.out "a run without tasks at the end"
+    costly null.kilter 9 9 1 1 1 1 "UPDATE iteration SET bound_s = NULL WHERE run = 15"
+    grep -v '^measured\|^corrected' null.kilter.out | same equal.out - "runs before one without a bound"
+    costly other.kilter 9 9 1 1 1 1 "UPDATE chunk SET bytes_in = 2 * bytes_in WHERE run = 15"
+    grep -v '^measured\|^corrected' other.kilter.out | same equal.out - "runs before one with other bytes"
     costly dear.kilter 1 1 1 1 1 2
     ! cmp -s equal.kilter.out dear.kilter.out || fail "other costs give the same forecast"
 fi

@@ -151,13 +151,15 @@ static double stay(const kl_load *l) {
 }
 
 /* Return how many more CPU seconds the master's process needs with this number of workers and chunks than in
- * the measured run. If tasks sleep, more workers make all messages cheaper. Tasks that compute keep the cores
- * awake for any number of workers. Then only additional messages cost less, by the factor among_many(). */
+ * the measured run. Additional messages cost less by the factor among_many(). If tasks sleep, more workers
+ * make all messages cheaper. Tasks that compute keep the cores awake for any number of workers. */
 static double more_s(const kl_load *l, uint32_t workers, double chunks) {
     double change_s = added_s(l, chunks), messages_s = message_part(l) * l->use.farm_s;
     double cheaper = message_cost(l, workers) / message_cost(l, l->workers);
-    double sleeping_s = messages_s * (chunks / l->chunks * cheaper - 1);
     double computing_s = change_s > 0 ? among_many(l) * change_s : change_s;
+    double sleeping_s = messages_s * (chunks / l->chunks * cheaper - 1);
+    if (change_s > 0)
+        sleeping_s = fmin(sleeping_s, computing_s);
     return stay(l) * sleeping_s + (1 - stay(l)) * computing_s;
 }
 
@@ -497,7 +499,7 @@ static void fit_link(kl_load *l, double elapsed_s) {
 }
 
 /* The master's core counts as a limit of the run even if its computed time is longer than the run by this
- * factor. The computed time was up to 20 % too long in measurements. */
+ * factor. In measurements, the computed time was up to 20 % too long, with UNEVEN = 1. */
 static const double EVENLY = 1.2;
 
 /* Find out whether the system has used the cores evenly. It has, if the run took much less time than
@@ -521,16 +523,19 @@ enum { WAIT_STEPS = 4 };
 static const double MOST_HIDDEN = 2;
 
 /* Set `wait_s` and `beyond` so that the model computes this ratio for the measured run. Where tasks took
- * longer than computed, workers are assumed to wait equally long for any number of workers. `beyond` corrects
- * the difference that remains. It multiplies the time of a task for every number of workers. */
+ * longer than computed, workers are assumed to wait equally long for any number of workers. A wait counts
+ * only as far as it explains the difference. `beyond` corrects the rest. It multiplies the time of a task for
+ * every number of workers. */
 static void fit_times(kl_load *l, double times) {
-    double computed = limit_of(l, l->workers, 1).times;
-    double most_s = MOST_HIDDEN * (times / computed - 1) * l->task_s;
+    double before = limit_of(l, l->workers, 1).times, computed = before;
+    double most_s = MOST_HIDDEN * (times / before - 1) * l->task_s;
     for (int i = 0; i < WAIT_STEPS && most_s > 0; i++) {
         l->wait_s = fmin(most_s, l->wait_s + fmax(0, times - computed) * l->task_s);
         computed = limit_of(l, l->workers, 1).times;
     }
-    l->beyond = times / computed;
+    if (most_s > 0)
+        l->wait_s *= (computed - before) / (times - before);
+    l->beyond = times / limit_of(l, l->workers, 1).times;
 }
 
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
