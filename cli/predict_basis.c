@@ -167,8 +167,8 @@ static bool is_near(double a, double b) {
     return fabs(a - b) <= SAME * b;
 }
 
-/* Return whether two runs have as many tasks and workers, and nearly as many units and bytes, and were
- * organised in the same way: by a master, or by peers. */
+/* Return whether two runs have as many tasks and workers, and nearly as many units and bytes. Both must have
+ * been organised by a master, or both by peers. */
 static bool is_similar(const kl_report_iteration *a, const kl_report_iteration *b) {
     return is_whole(a) && is_whole(b) && by_peers(a) == by_peers(b) && a->workers == b->workers &&
            a->tasks == b->tasks && a->tasks_done == b->tasks_done && is_near(a->units, b->units) &&
