@@ -41,10 +41,7 @@ typedef struct kl_number {
 typedef struct kl_measured {
     uint64_t run;
     uint32_t workers;
-    uint64_t tasks;
-    double time_s;    /* seconds of the run, including the time l_m in which only the master works */
-    double elapsed_s; /* seconds of the run, without the time l_m */
-    bool peers;       /* true: the workers organised the run as peers */
+    double time_s; /* seconds of the run, including the time l_m in which only the master works */
 } kl_measured;
 
 typedef struct kl_basis {
@@ -72,7 +69,8 @@ typedef struct kl_basis {
     size_t part_count;
     double *scratch; /* memory for fractions like those in `part`, for another number of workers */
     size_t scratch_count;
-    double *own; /* own[n−1]: sum of the speeds of the record's n fastest workers; NULL: no record */
+    double *own; /* own[n−1]: sum of the speeds of the record's n fastest workers, whose mean speed in the run
+                 is 1; NULL: no record */
     uint32_t own_count;
     /* speeds[n−1]: sum of the n greatest speeds of the workers that the user gave. A worker that does `rate`
      * units per second has speed 1. If the workers are from another program's record, their mean speed is 1.

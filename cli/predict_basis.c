@@ -198,8 +198,7 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
         const kl_report_iteration *it = &r->iterations[i];
         if (is_whole(it) && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
             b->measured[b->measured_count++] =
-                (kl_measured){it->run,       it->workers, it->tasks, it->elapsed_s + gap_before(r, it),
-                              it->elapsed_s, by_peers(it)};
+                (kl_measured){it->run, it->workers, it->elapsed_s + gap_before(r, it)};
     }
     return KILTER_OK;
 }

@@ -93,6 +93,18 @@ if command -v sqlite3 >/dev/null; then
     grep -v '^measured\|^corrected' null.kilter.out | same equal.out - "runs before one without a bound"
     costly other.kilter 9 9 1 1 1 1 "UPDATE chunk SET bytes_in = 2 * bytes_in WHERE run = 15"
     grep -v '^measured\|^corrected' other.kilter.out | same equal.out - "runs before one with other bytes"
+    # three runs: the first one is dear, and does not count
+    three() { # FILE CPU_S: give the first run these CPU seconds of local workers, and the others 1 s
+        cp finished.kilter "$1"
+        for kind in local_cpu_s=1 local_tasks=120 cores=2 messages=24 farm_cpu_s=0.5; do
+            sqlite3 "$1" "INSERT INTO measurement(at_s, kind, value, count)
+                SELECT began_s + 2.2, '${kind%=*}', CASE WHEN run = 0 AND '$kind' = 'local_cpu_s=1' THEN $2 ELSE ${kind#*=} END, 1 FROM iteration"
+        done
+        "$kilter" predict --verbose "$1" | sed "s/$1/a.kilter/" >"$1.out"
+    }
+    three cold.kilter 9
+    three warm.kilter 1
+    same warm.kilter.out cold.kilter.out "a dear first run"
     costly dear.kilter 1 1 1 1 1 2
     ! cmp -s equal.kilter.out dear.kilter.out || fail "other costs give the same forecast"
 fi
